@@ -1,0 +1,171 @@
+"""A micro-batch from its plan: read the examples, let the objectives build, lay them into rows.
+
+Runs in loader workers. All randomness comes from generators keyed by (seed, stage, cell, counter)
+and the objective, so what is built depends on the plan alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+from isoglot.batching.permutation import key_of
+from isoglot.errors import IsoglotError
+from isoglot.types import IGNORE, Batch, Rows, Sequence, Vocabulary
+
+if TYPE_CHECKING:
+    from isoglot.batching.mixture import Mixture
+    from isoglot.batching.planner import MicroPlan
+
+_FIELDS = ("ids", "positions", "languages", "sentences", "parts", "rules", "sequences")
+
+
+class Builder(Dataset[Batch]):
+    """Maps a `MicroPlan` to a `Batch`; pickles, for workers that are spawned."""
+
+    def __init__(
+        self,
+        mixture: Mixture,
+        vocabulary: Vocabulary,
+        *,
+        micro_rows: int,
+        row_length: int,
+        side_rows: dict[str, int],
+        site_capacity: int | None,
+        seed: int,
+        stage: int,
+    ) -> None:
+        self.mixture, self.vocabulary = mixture, vocabulary
+        self.micro_rows, self.row_length = micro_rows, row_length
+        self.side_rows, self.site_capacity = side_rows, site_capacity
+        self._keys = [key_of(seed, stage, "masks", cell.name) for cell in mixture.cells]
+
+    def __getitem__(self, plan: MicroPlan) -> Batch:
+        main = _Canvas(self.micro_rows, self.row_length, self.vocabulary.pad)
+        sides = {
+            name: _Canvas(rows, self.row_length, self.vocabulary.pad)
+            for name, rows in self.side_rows.items()
+        }
+        found = _Found()
+        for draw in range(len(plan.cells)):
+            place = int(plan.starts[draw])
+            for name, number_side, sequences in self._build(plan, draw):
+                for number, sequence in enumerate(sequences):
+                    assert len(sequence) == plan.lengths[place], (name, len(sequence))
+                    on_side = number >= len(sequences) - number_side
+                    canvas = sides[name] if on_side else main
+                    start = canvas.put(sequence, int(plan.rows[place]), int(plan.offsets[place]))
+                    found.note(name, sequence, start)
+                    place += 1
+        return self._batch(main, sides, found, plan)
+
+    def _build(
+        self, plan: MicroPlan, draw: int
+    ) -> list[tuple[str, int, tuple[Sequence, ...]]]:
+        """The sequences of one draw, objective by objective."""
+        number, counter = int(plan.cells[draw]), int(plan.counters[draw])
+        cell = self.mixture.cells[number]
+        part, index = cell.locate(int(plan.examples[draw]))
+        try:
+            example = part.example(index, _generator(self._keys[number], counter, 0))
+            return [
+                (
+                    name,
+                    maker.num_side,
+                    maker.build(
+                        example, self.vocabulary, _generator(self._keys[number], counter, place)
+                    ),
+                )
+                for place, (name, maker) in enumerate(self.mixture.streams[cell.stream].makers, 1)
+            ]
+        except IsoglotError:
+            raise
+        except Exception as error:
+            raise IsoglotError(f"{part.where(index)}: {error}") from error
+
+    def _batch(
+        self, main: _Canvas, sides: dict[str, _Canvas], found: _Found, plan: MicroPlan
+    ) -> Batch:
+        names = [name for stream in self.mixture.streams for name, _ in stream.makers]
+        positions, targets, spans, filled = [], [], {}, 0
+        for name in dict.fromkeys(names):
+            where = np.concatenate(found.positions.get(name, [np.zeros(0, np.int64)]))
+            positions.append(where)
+            targets.append(np.concatenate(found.targets.get(name, [np.zeros(0, np.int64)])))
+            spans[name] = (filled, filled + len(where))
+            filled += len(where)
+        spare = 0 if self.site_capacity is None else self.site_capacity - filled
+        assert spare >= 0, "the planner keeps the prediction sites within their capacity"
+        weights = torch.zeros(filled + spare)
+        weights[:filled] = 1.0
+        return Batch(
+            rows=main.rows(),
+            positions=torch.from_numpy(np.concatenate([*positions, np.zeros(spare, np.int64)])),
+            targets=torch.from_numpy(np.concatenate([*targets, np.zeros(spare, np.int64)])),
+            weights=weights,
+            spans=spans,
+            sites={
+                objective: {
+                    name: torch.from_numpy(np.concatenate(places))
+                    for name, places in sites.items()
+                }
+                for objective, sites in found.sites.items()
+            },
+            side={name: canvas.rows() for name, canvas in sides.items()},
+            counts={name: spans[name][1] - spans[name][0] for name in spans},
+            num_tokens=main.num_tokens,
+            cursor=plan.cursor,
+        )
+
+
+class _Canvas:
+    """Rows being filled."""
+
+    def __init__(self, rows: int, row_length: int, pad: int) -> None:
+        self.fields = np.zeros((len(_FIELDS), rows, row_length), np.int64)
+        self.fields[0] = pad
+        self.fields[_FIELDS.index("sequences")] = -1
+        self.num_sequences = np.zeros(rows, np.int64)
+        self.num_tokens = 0
+
+    def put(self, sequence: Sequence, row: int, offset: int) -> int:
+        """Lay a sequence into a row; gives the flat index of its first token."""
+        place = self.fields[:, row, offset : offset + len(sequence)]
+        for number, name in enumerate(_FIELDS[:5]):
+            place[number] = getattr(sequence, name)
+        place[5] = int(sequence.rule)
+        place[6] = self.num_sequences[row]
+        self.num_sequences[row] += 1
+        self.num_tokens += len(sequence)
+        return row * self.fields.shape[2] + offset
+
+    def rows(self) -> Rows:
+        """The finished rows."""
+        tensors = torch.from_numpy(self.fields).unbind()
+        return Rows(**dict(zip(_FIELDS, tensors, strict=True)))
+
+
+class _Found:
+    """Prediction sites and named sites, collected objective by objective."""
+
+    def __init__(self) -> None:
+        self.positions: dict[str, list[np.ndarray]] = {}
+        self.targets: dict[str, list[np.ndarray]] = {}
+        self.sites: dict[str, dict[str, list[np.ndarray]]] = {}
+
+    def note(self, objective: str, sequence: Sequence, start: int) -> None:
+        """Remember where a sequence laid at `start` has its sites."""
+        where = np.flatnonzero(sequence.targets != IGNORE)
+        self.positions.setdefault(objective, []).append(start + where)
+        self.targets.setdefault(objective, []).append(sequence.targets[where].astype(np.int64))
+        for name, places in sequence.sites.items():
+            sites = self.sites.setdefault(objective, {})
+            sites.setdefault(name, []).append(start + places)
+
+
+def _generator(key: int, counter: int, objective: int) -> np.random.Generator:
+    """The generator of one draw: a counter-based one needs no warming up."""
+    return np.random.Generator(np.random.Philox(key=np.array([key, counter * 64 + objective], np.uint64)))

@@ -1,0 +1,164 @@
+"""Micro-batches in order, built ahead by workers, each carrying the cursor that follows its step.
+
+torch's DataLoader is only the carrier: plans are its indices and come from the planner in the main
+process, so what a worker has prefetched is never part of the state. A checkpoint that stores the
+cursor of the last step trained on resumes bit for bit, at once, however far workers were ahead.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from torch.utils.data import DataLoader, Sampler
+
+from isoglot.batching.builder import Builder
+from isoglot.batching.mixture import Mixture, OpenStream
+from isoglot.batching.planner import BatchConfig, MicroPlan, Planner
+from isoglot.errors import RecipeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from isoglot.batching.streams import SequenceMaker, StreamConfig
+    from isoglot.corpus import Corpus
+    from isoglot.types import Batch, BoolArray, Cursor, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoaderConfig:
+    """How micro-batches are built ahead."""
+
+    workers: int = 0
+    """Worker processes that build batches; 0 builds them in the training process."""
+    prefetch: int = 4
+    """Micro-batches each worker keeps ready."""
+
+
+def open_streams(
+    corpus: Corpus,
+    streams: Mapping[str, StreamConfig],
+    makers: Mapping[str, SequenceMaker],
+    *,
+    row_length: int,
+    split: str = "train",
+) -> tuple[OpenStream, ...]:
+    """Open a stage's streams on a corpus, each with the objectives that read it."""
+    opened = []
+    for config in streams.values():
+        chosen = tuple((name, makers[name]) for name in config.objectives)
+
+        def fits(sizes: IntArray, chosen: tuple[tuple[str, SequenceMaker], ...] = chosen) -> BoolArray:
+            lengths = np.concatenate([maker.lengths(sizes) for _, maker in chosen], axis=1)
+            return np.asarray(lengths.max(axis=1) <= row_length)
+
+        parts = config.open(corpus, split=split, fits=fits, row_length=row_length)
+        opened.append(OpenStream(config=config, parts=parts, makers=chosen))
+    return tuple(opened)
+
+
+class Loader:
+    """The batches of one stage for one process."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        streams: tuple[OpenStream, ...],
+        shape: BatchConfig,
+        *,
+        seed: int = 0,
+        stage: int = 0,
+        rank: int = 0,
+        world: int = 1,
+        workers: LoaderConfig | None = None,
+        fixed_sites: bool = False,
+        pin_memory: bool = False,
+    ) -> None:
+        self.rank, self.world = rank, world
+        self.workers = workers or LoaderConfig()
+        self.pin_memory = pin_memory
+        check_shape(shape, world)
+        tokens = shape.micro_rows * shape.row_length
+        self.mixture = Mixture(streams, seed=seed, stage=stage)
+        capacity = _capacity(self.mixture, tokens) if fixed_sites else None
+        self.planner = Planner(self.mixture, shape, site_capacity=capacity)
+        self.builder = Builder(
+            self.mixture,
+            corpus.vocabulary,
+            micro_rows=shape.micro_rows,
+            row_length=shape.row_length,
+            side_rows=self.planner.side_rows,
+            site_capacity=capacity,
+            seed=seed,
+            stage=stage,
+        )
+
+    def steps(self, cursor: Cursor) -> Iterator[list[Batch]]:
+        """This process's micro-batches of each step that follows a cursor, without end."""
+        mine = self.planner.num_micro // self.world
+        batches = self._carry(_Plans(self.planner, cursor, self.rank, self.world))
+        while True:
+            yield [next(batches) for _ in range(mine)]
+
+    def once(self, most: int) -> Iterator[Batch]:
+        """Every example once, at most `most` of each cell, shared out over the processes."""
+        for number, plan in enumerate(self.planner.once(most)):
+            if number % self.world == self.rank:
+                yield self.builder[plan]
+
+    def _carry(self, plans: _Plans) -> Iterator[Batch]:
+        loader = DataLoader(
+            self.builder,
+            batch_size=None,
+            sampler=cast("Sampler[int]", plans),
+            num_workers=self.workers.workers,
+            prefetch_factor=self.workers.prefetch if self.workers.workers else None,
+            collate_fn=_as_it_is,
+            pin_memory=self.pin_memory,
+            worker_init_fn=_leave_interrupts_to_the_parent,
+        )
+        return iter(loader)
+
+
+class _Plans:
+    """The plans of this process's micro-batches: micro-batch m belongs to process m mod world."""
+
+    def __init__(self, planner: Planner, cursor: Cursor, rank: int, world: int) -> None:
+        self.planner, self.cursor, self.rank, self.world = planner, cursor, rank, world
+
+    def __iter__(self) -> Iterator[MicroPlan]:
+        for plans in self.planner.steps(self.cursor):
+            yield from plans[self.rank :: self.world]
+
+
+def check_shape(shape: BatchConfig, world: int) -> None:
+    """A step must divide evenly into micro-batches and these over the processes."""
+    if shape.micro_rows <= 0 or shape.rows % (shape.micro_rows * world):
+        raise RecipeError(
+            f"batch.rows = {shape.rows} does not divide into micro-batches of {shape.micro_rows} "
+            f"rows on {world} process{'es' if world > 1 else ''}. Choose batch.rows as a multiple "
+            f"of batch.micro_rows × processes = {max(shape.micro_rows, 1) * world}."
+        )
+
+
+def _capacity(mixture: Mixture, tokens: int) -> int:
+    """Prediction sites that a micro-batch of any mix of the streams needs, in multiples of 64."""
+    highest = 0.0
+    for cell in mixture.cells:
+        stream = mixture.streams[cell.stream]
+        sizes = cell.sizes(np.arange(min(4096, cell.num_examples)))
+        targets = sum(maker.max_targets(sizes).sum() for _, maker in stream.makers)
+        highest = max(highest, float(targets / stream.lengths(sizes)[:, stream.main()].sum()))
+    return 64 * int(np.ceil(1.02 * highest * tokens / 64))
+
+
+def _as_it_is(batch: Batch) -> Batch:
+    return batch
+
+
+def _leave_interrupts_to_the_parent(_: int) -> None:
+    """Ctrl-C reaches the whole process group; only the training process acts on it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)

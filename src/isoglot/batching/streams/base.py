@@ -1,0 +1,143 @@
+"""What a stream is: settings that open a prepared corpus as randomly addressable examples.
+
+A stream makes one example per draw, with the random choices that its objectives share already made
+(which side of a pair comes first). It knows the sizes of its examples without reading them, so that
+rows are planned from the length index alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+
+from isoglot.errors import CorpusError, nearest
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from isoglot.corpus import Corpus
+    from isoglot.types import BoolArray, Example, IntArray, LongArray, Sequence, Vocabulary
+
+Fits = Callable[["IntArray"], "BoolArray"]
+"""Sizes of examples (n, k) -> which of them give sequences that fit into a row."""
+
+
+class SequenceMaker(Protocol):
+    """The data half of an objective, as batching sees it."""
+
+    num_side: ClassVar[int]
+    """How many of its sequences, the last ones, go into the objective's side rows."""
+
+    def lengths(self, sizes: IntArray) -> IntArray:
+        """(n, k) sizes of examples -> (n, m) lengths of the sequences it makes of each."""
+        ...
+
+    def max_targets(self, sizes: IntArray) -> IntArray:
+        """(n, k) sizes of examples -> (n,) the most prediction sites it can make of each."""
+        ...
+
+    def build(
+        self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator
+    ) -> tuple[Sequence, ...]:
+        """The m sequences of one example."""
+        ...
+
+
+class Part(ABC):
+    """The examples of one (source, language) of a stream."""
+
+    source: str
+    language: str
+    num_examples: int
+    num_tokens: int
+    num_dropped: int
+    """Examples left out because they do not fit into a row."""
+
+    @property
+    def name(self) -> str:
+        """`source/language`, for messages and keys."""
+        return f"{self.source}/{self.language}"
+
+    @abstractmethod
+    def sizes(self, indices: LongArray) -> IntArray:
+        """(n, k) sizes of examples: whatever an objective needs to tell its lengths."""
+
+    @abstractmethod
+    def example(self, index: int, rng: np.random.Generator) -> Example:
+        """Read one example, making the choices that its objectives share."""
+
+    @abstractmethod
+    def where(self, index: int) -> str:
+        """The file and row of an example, for messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamConfig(ABC):
+    """Settings that every stream has."""
+
+    kind: ClassVar[str]
+    reads: ClassVar[str]
+    """The kind of prepared source it reads."""
+
+    objectives: tuple[str, ...]
+    """The objectives that read each draw of this stream."""
+    share: float = 1.0
+    """Its share of the tokens of a step, relative to the other streams'."""
+    sources: tuple[str, ...] = ()
+    """Names of prepared sources; none means all of the right kind."""
+    languages: tuple[str, ...] = ()
+    """Languages (or pairs, as prepared) to read; none means all."""
+    alpha: float = 0.7
+    """Languages are drawn with p proportional to N^alpha: 1 as they come, 0 all alike."""
+    count: Literal["sentences", "tokens"] = "sentences"
+    """What N counts."""
+    mixture: Literal["languages", "epochs"] = "languages"
+    """`languages` draws a language each time; `epochs` goes through the union of all, shuffled."""
+    too_long: Literal["drop", "error"] = "drop"
+    """What to do with an example that gives a sequence longer than a row."""
+
+    @abstractmethod
+    def open(
+        self, corpus: Corpus, *, split: str, fits: Fits, row_length: int
+    ) -> tuple[Part, ...]:
+        """The parts of this stream in a corpus, one per (source, language)."""
+
+    def selected(self, corpus: Corpus) -> list[tuple[str, str]]:
+        """The (source, language) pairs of a corpus that these settings name."""
+        known = corpus.sources(self.reads)
+        if not known:
+            raise CorpusError(
+                f"{corpus.folder} has no prepared source of kind {self.reads!r}, which the stream "
+                f"{self.kind!r} reads. Add one to the prepare file, or leave the stream out."
+            )
+        for source in self.sources:
+            if source not in known:
+                raise CorpusError(
+                    f"{corpus.folder} has no source {source!r} of kind {self.reads!r}: "
+                    f"{nearest(source, known)}"
+                )
+        found = [
+            (source, language)
+            for source in (self.sources or known)
+            for language in corpus.manifest.sources[source].languages
+        ]
+        available = {language for _, language in found}
+        for language in self.languages:
+            if language not in available:
+                raise CorpusError(
+                    f"stream {self.kind!r}: {corpus.folder} has nothing for language "
+                    f"{language!r}: {nearest(language, available)}"
+                )
+        return [pair for pair in found if not self.languages or pair[1] in self.languages]
+
+    def refuse(self, part: Part, index: int, length: int, row_length: int) -> None:
+        """Stop on examples that do not fit if asked to, or if nothing else is left."""
+        if self.too_long == "drop" and part.num_examples:
+            return
+        raise CorpusError(
+            f"{part.where(index)}: its sequence has {length} tokens and a row only {row_length} "
+            f"({part.num_dropped} such examples in {part.name}). Raise batch.row_length to "
+            f"{length}, or set the stream's too_long: drop to leave them out."
+        )

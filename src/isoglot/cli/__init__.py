@@ -1,0 +1,48 @@
+"""The command line: one thin file per verb. Faults a user can mend are said in a sentence."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from isoglot import __version__
+from isoglot.errors import IsoglotError
+
+app = typer.Typer(
+    name="isoglot",
+    help="Cross-lingual language models: prepare text, pre-train any Hugging Face encoder, judge it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"isoglot {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version.", callback=_version, is_eager=True
+    ),
+) -> None:
+    """Options of all verbs."""
+
+
+def main() -> None:
+    """Run the command line; a user's fault ends in its sentence, not in a traceback."""
+    # verbs register themselves with `app`
+    from isoglot.cli import demo, evaluate, prepare, pretrain, show  # noqa: F401
+
+    try:
+        app()
+    except IsoglotError as error:
+        print(f"isoglot: {error}", file=sys.stderr)
+        if os.environ.get("ISOGLOT_TRACEBACK"):
+            raise
+        sys.exit(1)

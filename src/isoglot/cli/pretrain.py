@@ -1,0 +1,69 @@
+"""`isoglot pretrain`: train a recipe on a corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from isoglot.cli import app
+
+_EXAMPLE = """
+Examples:
+
+    isoglot pretrain tiny
+    isoglot pretrain xlm --corpus corpora/mine --set model.start=path/to/xlm-roberta-base
+    torchrun --nproc-per-node 8 -m isoglot pretrain xlm --corpus corpora/mine --out runs/xlm
+"""
+
+
+@app.command(epilog=_EXAMPLE)
+def pretrain(
+    recipe: str = typer.Argument(..., help="A built-in recipe (`isoglot show recipes`) or a file."),
+    corpus: Path | None = typer.Option(
+        None, help="A prepared corpus; left out, the recipe's own (tiny: the testbed)."
+    ),
+    out: Path | None = typer.Option(None, "--out", "-o", help="Folder of the run. [runs/RECIPE]"),
+    resume: bool = typer.Option(False, "--resume", help="Go on from the newest sound checkpoint."),
+    settings: list[str] = typer.Option(
+        [], "--set", help="Change a setting: path.to.it=value. May be given several times."
+    ),
+) -> None:
+    """Pre-train an encoder and export it as a plain Hugging Face folder.
+
+    Ctrl-C saves a checkpoint after the running step; --resume goes on as if nothing had happened.
+    """
+    from rich.console import Console
+
+    from isoglot.corpus import Corpus
+    from isoglot.demo import testbed_corpus
+    from isoglot.errors import RecipeError
+    from isoglot.pretrain.run import pretrain as run
+    from isoglot.recipe import dump, load_recipe
+
+    loaded = load_recipe(recipe, settings)
+    terminal = Console(stderr=True)
+    if corpus is None and loaded.corpus == "testbed":
+        corpus = testbed_corpus(Path("corpora/testbed"), terminal)
+    elif corpus is None:
+        if loaded.corpus is None:
+            raise RecipeError(
+                f"the recipe {loaded.name!r} names no corpus: give one with --corpus FOLDER "
+                f"(`isoglot prepare` makes it)."
+            )
+        corpus = Path(loaded.corpus)
+    outcome = run(
+        loaded,
+        Corpus.open(corpus),
+        out or Path("runs") / loaded.name,
+        resume=resume,
+        name=loaded.name,
+        recipe_text=dump(loaded),
+        terminal=terminal,
+    )
+    for warning in outcome.warnings:
+        terminal.print(f"[yellow]note[/]: {warning}", highlight=False)
+    if outcome.finished:
+        print(f"{outcome.total_steps:,} steps, {outcome.tokens:,} tokens; model: {outcome.model}")
+    else:
+        print(f"stopped after step {outcome.total_steps:,}; add --resume to go on")

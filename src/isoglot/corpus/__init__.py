@@ -1,0 +1,25 @@
+"""Raw files to a prepared corpus: readers, cleaning, tokenizer, shards, manifest. No torch."""
+
+from __future__ import annotations
+
+from isoglot.corpus.build import PrepareConfig, prepare
+from isoglot.corpus.cells import SourceConfig
+from isoglot.corpus.clean import CleanConfig
+from isoglot.corpus.corpus import Corpus
+from isoglot.corpus.manifest import Manifest
+from isoglot.corpus.pieces import TokenizerConfig
+from isoglot.corpus.table import Shard, Table
+from isoglot.corpus.tokenizer import vocabulary_of
+
+__all__ = [
+    "CleanConfig",
+    "Corpus",
+    "Manifest",
+    "PrepareConfig",
+    "Shard",
+    "SourceConfig",
+    "Table",
+    "TokenizerConfig",
+    "prepare",
+    "vocabulary_of",
+]

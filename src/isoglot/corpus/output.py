@@ -1,0 +1,84 @@
+"""The output folder before the work starts: is it up to date, and if not, how is it cleared.
+
+A finished corpus has a manifest; one that is being prepared has a mark. A folder with neither is
+somebody else's and is never touched.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from typing import TYPE_CHECKING, Any
+
+from isoglot.corpus.corpus import TOKENIZER_FOLDER, Corpus
+from isoglot.corpus.disk import write_atomically, writing
+from isoglot.corpus.heldout import SPLITS
+from isoglot.corpus.manifest import FILE, FileEntry, Manifest, file_entry, write_manifest
+from isoglot.errors import CorpusError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from isoglot.corpus.cells import Cell
+
+CLEANED = ".cleaned"
+"""Folder of the cleaned text, gone when the corpus is finished."""
+_MARK = ".preparing"
+_log = logging.getLogger(__name__)
+
+
+def inputs_of(cells: list[Cell], tokenizer: Path | None, base: Path) -> tuple[FileEntry, ...]:
+    """Every file that is read, as it is now."""
+    paths = {path for cell in cells for path in cell.files}
+    if tokenizer is not None:
+        paths.update(path for path in tokenizer.iterdir() if path.is_file())
+    return tuple(
+        file_entry(path, (path.relative_to(base) if path.is_relative_to(base) else path).as_posix())
+        for path in sorted(paths)
+    )
+
+
+def up_to_date(
+    output: Path, settings: dict[str, Any], inputs: tuple[FileEntry, ...]
+) -> Manifest | None:
+    """The manifest of a whole corpus with the same settings and inputs, if `output` is one."""
+    if not (output / FILE).is_file():
+        return None
+    try:
+        manifest = Corpus.open(output).manifest
+    except CorpusError as error:
+        _log.warning("%s Preparing it anew.", error)
+        return None
+    if manifest.settings != settings or manifest.inputs != inputs:
+        _log.info("%s: the settings or the inputs have changed. Preparing it anew.", output)
+        return None
+    _log.info("%s: is up to date.", output)
+    return manifest
+
+
+def start_afresh(output: Path) -> None:
+    """Leaves nothing of an earlier corpus in the folder; never touches one that is no corpus."""
+    ours = (output / FILE).exists() or (output / _MARK).exists()
+    if output.exists() and not ours and any(output.iterdir()):
+        raise CorpusError(
+            f"{output}: is not empty and is not a prepared corpus. Choose another output folder."
+        )
+    write_atomically(output / _MARK, b"")
+    with writing(output):
+        (output / FILE).unlink(missing_ok=True)
+        for name in (TOKENIZER_FOLDER, CLEANED):
+            shutil.rmtree(output / name, ignore_errors=True)
+        for split in SPLITS:
+            for shard in output.glob(f"*/*/{split}-*.arrow*"):
+                shard.unlink()
+        # deepest first, so that a source's folder is empty when its turn comes
+        for folder in sorted((p for p in output.rglob("*") if p.is_dir()), reverse=True):
+            if not any(folder.iterdir()):
+                folder.rmdir()
+
+
+def finish(output: Path, manifest: Manifest) -> None:
+    """Removes what served the work only, and makes the folder a corpus."""
+    shutil.rmtree(output / CLEANED)
+    write_manifest(output, manifest)
+    (output / _MARK).unlink()

@@ -1,0 +1,118 @@
+"""The prepared corpus on disk: Arrow IPC files of token ids, written once, memory-mapped to read.
+
+A shard is one record batch, uncompressed, so that a column is one contiguous buffer:
+
+    text    ids: list<int32>,  document: int32         one row = one sentence
+    pairs   first: list<int32>,  second: list<int32>   one row = one pair of translations
+
+No special tokens are stored. The files are plain Arrow and open in datasets, polars and duckdb.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from isoglot.corpus.disk import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from isoglot.types import IntArray
+
+DOCUMENT = "document"
+"""The column of text shards that numbers documents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardEntry:
+    """What the manifest knows of one shard."""
+
+    file: str
+    """Path inside the corpus folder, with forward slashes."""
+    rows: int
+    tokens: dict[str, int]
+    """Column -> number of tokens."""
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows on their way to disk: per column, all its tokens and how many of them each row has."""
+
+    tokens: Mapping[str, IntArray]
+    lengths: Mapping[str, IntArray]
+    document: IntArray | None = None
+    """The document of each row, for text."""
+
+
+class ShardWriter:
+    """Collects the rows of one (source, language, split) and writes a shard whenever it is full."""
+
+    def __init__(
+        self, corpus: Path, prefix: str, metadata: Mapping[str, str], *, shard_tokens: int
+    ) -> None:
+        """Shards are named `<prefix>-00000.arrow`, relative to the corpus folder."""
+        self._corpus = corpus
+        self._prefix = prefix
+        self._metadata = dict(metadata)
+        self._shard_tokens = shard_tokens
+        self._chunks: list[Chunk] = []
+        self._num_tokens = 0
+        self.entries: list[ShardEntry] = []
+
+    def append(self, chunk: Chunk) -> None:
+        """Adds rows; a shard ends with the chunk that fills it, so chunks should be small."""
+        self._chunks.append(chunk)
+        self._num_tokens += sum(len(tokens) for tokens in chunk.tokens.values())
+        if self._num_tokens >= self._shard_tokens:
+            self._write()
+
+    def close(self) -> list[ShardEntry]:
+        """Writes what is left and returns all shards."""
+        if self._num_tokens:
+            self._write()
+        return self.entries
+
+    def _write(self) -> None:
+        batch, tokens = self._batch()
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        data = memoryview(sink.getvalue())
+        file = f"{self._prefix}-{len(self.entries):05d}.arrow"
+        write_atomically(self._corpus / file, data)
+        self.entries.append(
+            ShardEntry(
+                file=file,
+                rows=batch.num_rows,
+                tokens=tokens,
+                bytes=len(data),
+                sha256=sha256(data).hexdigest(),
+            )
+        )
+        self._chunks = []
+        self._num_tokens = 0
+
+    def _batch(self) -> tuple[pa.RecordBatch, dict[str, int]]:
+        arrays: dict[str, pa.Array] = {}
+        tokens: dict[str, int] = {}
+        for column in self._chunks[0].tokens:
+            values = np.concatenate([chunk.tokens[column] for chunk in self._chunks])
+            lengths = np.concatenate([chunk.lengths[column] for chunk in self._chunks])
+            offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
+            np.cumsum(lengths, out=offsets[1:])
+            arrays[column] = pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
+            tokens[column] = len(values)
+        documents = [chunk.document for chunk in self._chunks if chunk.document is not None]
+        if documents:
+            arrays[DOCUMENT] = pa.array(np.concatenate(documents))
+        fields = [pa.field(name, array.type, nullable=False) for name, array in arrays.items()]
+        schema = pa.schema(fields, metadata=self._metadata)
+        return pa.record_batch(list(arrays.values()), schema=schema), tokens

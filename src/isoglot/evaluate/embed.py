@@ -1,0 +1,87 @@
+"""Sentence vectors from an encoder without training it: the mean of a layer's states, every layer.
+
+Special tokens count in the mean, as in XTREME's Tatoeba script, unless they are left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from isoglot.types import Rows, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from isoglot.models import Encoder
+
+_TOKENS_AT_A_TIME = 8192
+
+
+@torch.no_grad()
+def embed(
+    encoder: Encoder,
+    tokenizer: Any,
+    sentences: Sequence[str],
+    *,
+    skip_special: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> torch.Tensor:
+    """(layers + 1, sentences, D) mean-pooled states on the CPU; sentences too long are cut."""
+    encoder.eval()
+    device = next(encoder.parameters()).device
+    encoded = tokenizer(
+        list(sentences), truncation=True, max_length=encoder.max_positions, padding=False
+    )["input_ids"]
+    special = torch.tensor(sorted(set(tokenizer.all_special_ids)))
+    order = np.argsort([len(ids) for ids in encoded], kind="stable")
+    pooled: torch.Tensor | None = None
+    start = 0
+    while start < len(order):
+        longest = len(encoded[order[start]])
+        number = 1
+        while start + number < len(order):
+            longest = len(encoded[order[start + number]])
+            if (number + 1) * longest > _TOKENS_AT_A_TIME:
+                break
+            number += 1
+        chosen = order[start : start + number]
+        rows = _padded([encoded[i] for i in chosen], tokenizer.pad_token_id)
+        layers = encoder(rows.to(device), layers=True).layers
+        counted = rows.sequences >= 0
+        if skip_special:
+            counted &= ~torch.isin(rows.ids, special)
+        weights = counted.float() / counted.sum(dim=1, keepdim=True).clamp(min=1)
+        means = torch.stack(
+            [torch.einsum("bl,bld->bd", weights.to(device), layer.float()).cpu() for layer in layers]
+        )
+        if pooled is None:
+            pooled = torch.zeros(len(layers), len(sentences), means.shape[-1])
+        pooled[:, chosen] = means
+        start += number
+        if progress is not None:
+            progress(start)
+    assert pooled is not None, "there is at least one sentence"
+    return pooled
+
+
+def _padded(sequences: list[list[int]], pad: int) -> Rows:
+    """One sequence a row, padded to the longest."""
+    longest = max(len(ids) for ids in sequences)
+    ids = torch.full((len(sequences), longest), pad)
+    owner = torch.full_like(ids, -1)
+    for row, sequence in enumerate(sequences):
+        ids[row, : len(sequence)] = torch.tensor(sequence)
+        owner[row, : len(sequence)] = 0
+    zeros = torch.zeros_like(ids)
+    return Rows(
+        ids=ids,
+        positions=torch.where(owner >= 0, torch.arange(longest), 0),
+        languages=zeros - 1,
+        sentences=zeros,
+        parts=zeros,
+        rules=zeros + int(Rule.FULL),
+        sequences=owner,
+    )

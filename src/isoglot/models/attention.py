@@ -1,0 +1,162 @@
+"""Who sees whom inside packed rows: the mask rule, written once and realised twice.
+
+    sees(q, k) = same_sequence(q, k) and (ALLOW[rule][part(q), part(k)] or q == k)
+
+Reads `Rows`; gives transformers' encoders a mask that they take as it is: an additive
+(B, 1, L, L) tensor for SDPA, or a `BlockMask` for FlexAttention. Both evaluate the same function,
+so they cannot drift apart. Padding sees itself and nothing else: no row of a softmax is empty.
+
+Encoders with local layers (ModernBERT) take one mask per kind of layer. Their window is measured on
+`positions` inside a part and is not applied between the parts: a slot of a translation stands at
+its own sentence's position, which says nothing about where its counterpart stands in the other.
+
+`PACKED` names the attention function registered with transformers. It looks at the mask it is
+handed, so one opened model runs under either realisation, wherever its weights are.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import sdpa_mask
+
+from isoglot.types import ALLOW
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from isoglot.types import Rows
+
+Implementation = Literal["sdpa", "flex"]
+Mask = Tensor | BlockMask
+MaskRule = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+
+PACKED = "packed_rows"
+"""The name under which transformers' models find `packed_attention`."""
+
+LOCAL = "sliding_attention"
+"""What transformers calls a layer that sees a window only; every other kind sees everything."""
+
+
+def masks(
+    rows: Rows, config: Any, implementation: Implementation, dtype: torch.dtype
+) -> Mask | dict[str, Mask]:
+    """The mask of some rows in the form that a model with this config takes.
+
+    Args:
+        rows: the packed rows, on the device of the model.
+        config: the transformers config; its `layer_types` says whether there are local layers.
+        implementation: `sdpa` for an additive tensor, `flex` for a block mask.
+        dtype: of the queries that an additive tensor will be added to.
+
+    Returns:
+        One mask, or one for each kind of layer where some layers are local.
+    """
+    realise = functools.partial(_additive, dtype=dtype) if implementation == "sdpa" else _blocks
+    size = rows.ids.shape
+    kinds = set(getattr(config, "layer_types", None) or ())
+    if LOCAL not in kinds:
+        return realise(mask_rule(rows), size, rows.ids.device)
+    return {
+        kind: realise(
+            mask_rule(rows, window=config.sliding_window if kind == LOCAL else None),
+            size,
+            rows.ids.device,
+        )
+        for kind in sorted(kinds)
+    }
+
+
+def mask_rule(rows: Rows, *, window: int | None = None) -> MaskRule:
+    """`sees` for these rows, as a function of the row, the head (ignored), the query and the key.
+
+    The indices may be numbers or tensors that broadcast. `window` is the largest distance, on
+    `positions`, at which two tokens of one part see each other.
+    """
+    sequences, parts, positions = rows.sequences, rows.parts, rows.positions
+    visible = _allow(rows.ids.device)[rows.rules, parts]  # (B, L, parts): what a query may see
+
+    def sees(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:  # noqa: ARG001
+        own = sequences[row, query]
+        together = (own == sequences[row, key]) & (own >= 0)
+        allowed = visible[row, query, parts[row, key]]
+        return (together & allowed) | (query == key)
+
+    if window is None:
+        return sees
+
+    def sees_nearby(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        near = (positions[row, query] - positions[row, key]).abs() <= window
+        return sees(row, head, query, key) & (near | (parts[row, query] != parts[row, key]))
+
+    return sees_nearby
+
+
+def packed_attention(
+    module: nn.Module,  # noqa: ARG001 (transformers hands it over)
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Mask | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **_: object,
+) -> tuple[Tensor, None]:
+    """Attention as transformers' encoders call it, under whichever mask they were given."""
+    assert dropout == 0.0, "attention dropout is switched off when a model is opened"
+    grouped = query.shape[1] != key.shape[1]
+    if isinstance(attention_mask, BlockMask):
+        # eager flex materialises all scores; inside a compiled model it is fused already
+        attend: Callable[..., Any] = flex_attention
+        if query.is_cuda and not torch.compiler.is_compiling():
+            attend = _compiled(attend)
+        output: Tensor = attend(
+            query, key, value, block_mask=attention_mask, scale=scaling, enable_gqa=grouped
+        )
+    else:
+        output = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=attention_mask, scale=scaling, enable_gqa=grouped
+        )
+    return output.transpose(1, 2).contiguous(), None
+
+
+AttentionInterface.register(PACKED, packed_attention)
+AttentionMaskInterface.register(PACKED, sdpa_mask)  # for plain calls with a 2-D mask, or none
+
+
+def _additive(
+    sees: MaskRule, size: torch.Size, device: torch.device, *, dtype: torch.dtype
+) -> Tensor:
+    num_rows, length = size
+    row = torch.arange(num_rows, device=device)[:, None, None, None]
+    token = torch.arange(length, device=device)
+    seen = sees(row, row, token[:, None], token)
+    return torch.zeros(seen.shape, dtype=dtype, device=device).masked_fill_(
+        ~seen, torch.finfo(dtype).min
+    )
+
+
+def _blocks(sees: MaskRule, size: torch.Size, device: torch.device) -> BlockMask:
+    num_rows, length = size
+    create = _compiled(create_block_mask) if device.type == "cuda" else create_block_mask
+    mask: BlockMask = create(sees, num_rows, None, length, length, device=device)
+    return mask
+
+
+@functools.cache
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """One compiled form for the whole process: the rows' tensors reach it as inputs."""
+    return torch.compile(function)
+
+
+@functools.cache
+def _allow(device: torch.device) -> Tensor:
+    """`ALLOW` on a device, copied there once: a copy for every micro-batch would wait for it."""
+    return torch.from_numpy(ALLOW).to(device)

@@ -1,0 +1,269 @@
+"""The encoder: any transformers `*ForMaskedLM` model, as it is, over packed rows.
+
+Reads `Rows` of sequences that must not see each other; gives their hidden states in one pass, and
+losses of the LM head at prediction sites. What the model itself knows nothing of is added around
+it: the mask rule (`attention`), positions that restart with each sequence, language embeddings.
+
+    rows --masks, positions, languages--> base model --> States --sites--> LM head --> SiteLosses
+
+Attention dropout is off, under both realisations of the mask, since FlexAttention has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModelForMaskedLM
+from typing_extensions import override
+
+from isoglot.errors import ModelError
+from isoglot.models import head
+from isoglot.models.attention import PACKED, Implementation, masks
+from isoglot.models.dropout import set_dropout
+from isoglot.models.head import HeadConfig, SiteLosses
+from isoglot.models.opening import check_vocabulary, open_model
+from isoglot.models.probe import probe
+from isoglot.models.scratch import Size, scratch_config
+
+if TYPE_CHECKING:
+    from isoglot.types import Rows, Vocabulary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """Which encoder to train: one to open (`start`) or one to make (`size`)."""
+
+    start: str | None = None
+    """Folder or Hugging Face name of the masked language model to start from."""
+    size: Size | None = None
+    """Shape of a model made from scratch: XLM-R's classes, or BERT's for mbert."""
+    layers: int | None = None
+    """Number of layers of a model made from scratch, instead of its size's own."""
+    hidden: int | None = None
+    """Width of a model made from scratch, instead of its size's own."""
+    heads: int | None = None
+    """Attention heads of a model made from scratch, instead of its size's own."""
+    max_positions: int = 512
+    """Longest sequence of a model made from scratch; one that is opened keeps its own."""
+    dropout: float | None = None
+    """Dropout of hidden states; left out, the model's own. Attention dropout is always 0."""
+    languages: Literal["none", "all", "slots"] = "none"
+    """Language embeddings: none, on all tokens, or only on the slots of a translation."""
+    attention: Literal["auto", "sdpa", "flex"] = "auto"
+    """How the mask runs: flex on a GPU and sdpa elsewhere (auto), or always one of them."""
+    head: HeadConfig = field(default_factory=HeadConfig)
+    """How the LM head runs."""
+
+
+@dataclass(slots=True, kw_only=True)
+class States:
+    """What the encoder says of some rows."""
+
+    hidden: Tensor
+    """(B, L, D), after the last layer."""
+    layers: tuple[Tensor, ...] | None = None
+    """On request: (B, L, D) for the embeddings and after each layer."""
+
+
+class Encoder(nn.Module):
+    """A transformers masked language model over packed rows."""
+
+    def __init__(
+        self,
+        model: Any,
+        settings: ModelConfig,
+        *,
+        num_languages: int = 0,
+        attention_dropout: dict[str, float] | None = None,
+    ) -> None:
+        """Wrap a model that runs `PACKED` attention.
+
+        Args:
+            model: a `*ForMaskedLM` model.
+            settings: what was asked for.
+            num_languages: size of the table of language embeddings, where there are any.
+            attention_dropout: the config's own values, which an export gives back.
+        """
+        super().__init__()
+        assert model.config._attn_implementation == PACKED  # noqa: SLF001
+        self.model = model
+        self.settings = settings
+        self.attention_dropout = attention_dropout or {}
+        embeddings = model.get_input_embeddings()
+        self.languages: nn.Embedding | None = None
+        if settings.languages != "none":
+            assert num_languages > 0, "language embeddings need the number of languages"
+            self.languages = nn.Embedding(num_languages, embeddings.embedding_dim)
+            nn.init.zeros_(self.languages.weight)
+        self.first_position, self.max_positions = _positions(model)
+        for name, module in model.base_model.named_children():
+            if name == "pooler":
+                module.requires_grad_(requires_grad=False)
+
+    @classmethod
+    def build(
+        cls, settings: ModelConfig, vocabulary: Vocabulary, *, num_languages: int = 0
+    ) -> Encoder:
+        """Open or make the model that the settings name, for this vocabulary."""
+        if (settings.start is None) == (settings.size is None):
+            raise ModelError(
+                "Give either model.start, to open a model, or model.size, to make one."
+            )
+        if settings.start is not None:
+            return cls.open(
+                settings.start,
+                settings,
+                vocabulary_size=vocabulary.size,
+                num_languages=num_languages,
+            )
+        return cls.make(
+            settings,
+            vocabulary.size,
+            vocabulary.pad,
+            cls_id=vocabulary.cls,
+            sep_id=vocabulary.sep,
+            num_languages=num_languages,
+        )
+
+    @classmethod
+    def open(
+        cls,
+        folder_or_name: str,
+        settings: ModelConfig | None = None,
+        *,
+        vocabulary_size: int | None = None,
+        num_languages: int = 0,
+    ) -> Encoder:
+        """Open a folder or a model of the hub, and prove that it runs packed rows.
+
+        Raises:
+            ModelError: there is no such model, its vocabulary is too small, or its architecture
+                lets packed sequences see each other.
+        """
+        settings = settings or ModelConfig(start=folder_or_name)
+        model, attention_dropout = open_model(folder_or_name, dropout=settings.dropout)
+        check_vocabulary(folder_or_name, model.config.vocab_size, vocabulary_size)
+        encoder = cls(
+            model, settings, num_languages=num_languages, attention_dropout=attention_dropout
+        )
+        probe(encoder, folder_or_name)
+        return encoder
+
+    @classmethod
+    def make(
+        cls,
+        settings: ModelConfig,
+        vocabulary_size: int,
+        pad_id: int,
+        *,
+        cls_id: int | None = None,
+        sep_id: int | None = None,
+        num_languages: int = 0,
+    ) -> Encoder:
+        """Make a model from scratch, with random weights (torch's own generator draws them)."""
+        config = scratch_config(
+            settings, vocabulary_size=vocabulary_size, pad=pad_id, cls=cls_id, sep=sep_id
+        )
+        attention_dropout = set_dropout(config, hidden=settings.dropout)
+        model = AutoModelForMaskedLM.from_config(
+            config, attn_implementation=PACKED, dtype=torch.float32
+        )
+        return cls(
+            model, settings, num_languages=num_languages, attention_dropout=attention_dropout
+        )
+
+    @property
+    def hidden_size(self) -> int:
+        """Width of the hidden states."""
+        return int(self.model.config.hidden_size)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of words that the LM head tells apart."""
+        return int(self.model.config.vocab_size)
+
+    def check_length(self, length: int) -> None:
+        """Refuse sequences longer than the position table; call it once, before training."""
+        if length > self.max_positions:
+            raise ModelError(
+                f"Sequences of {length} tokens do not fit this model, which has "
+                f"{self.max_positions} positions. Shorten them or raise model.max_positions "
+                "of a model made from scratch."
+            )
+
+    @override
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the base model in place; masks and the head at sites stay outside it."""
+        self.model.base_model.compile(*args, **kwargs)
+
+    @override
+    def forward(self, rows: Rows, *, layers: bool = False) -> States:
+        """Encode rows; with `layers`, keep the states of every layer."""
+        inputs: dict[str, Any] = {
+            "attention_mask": masks(
+                rows, self.model.config, self._implementation(rows), self._query_dtype(rows)
+            ),
+            "position_ids": rows.positions + self.first_position,
+        }
+        if self.languages is None:
+            inputs["input_ids"] = rows.ids
+        else:
+            inputs["inputs_embeds"] = self._embed(rows, self.languages)
+        output = self.model.base_model(**inputs, output_hidden_states=layers)
+        return States(
+            hidden=output.last_hidden_state, layers=output.hidden_states if layers else None
+        )
+
+    def site_losses(
+        self, states: States, positions: Tensor, targets: Tensor, weights: Tensor
+    ) -> SiteLosses:
+        """The LM head's losses at flat indices of the rows (see `head.site_losses`)."""
+        return head.site_losses(
+            head.lm_head(self.model),
+            states.hidden,
+            positions,
+            targets,
+            weights,
+            chunk=self.settings.head.chunk,
+        )
+
+    def logits_at(self, states: States, positions: Tensor) -> Tensor:
+        """The LM head's logits (N, V) at flat indices of the rows."""
+        logits: Tensor = head.lm_head(self.model)(head.at_sites(states.hidden, positions))
+        return logits
+
+    def _embed(self, rows: Rows, table: nn.Embedding) -> Tensor:
+        told = rows.languages >= 0
+        if self.settings.languages == "slots":
+            told &= rows.parts == 1
+        languages = table(rows.languages.clamp(min=0)) * told[..., None]
+        embedded: Tensor = self.model.get_input_embeddings()(rows.ids) + languages
+        return embedded
+
+    def _implementation(self, rows: Rows) -> Implementation:
+        if self.settings.attention == "auto":
+            return "flex" if rows.ids.is_cuda else "sdpa"
+        return self.settings.attention
+
+    def _query_dtype(self, rows: Rows) -> torch.dtype:
+        device = rows.ids.device.type
+        if torch.is_autocast_enabled(device):
+            return torch.get_autocast_dtype(device)
+        dtype: torch.dtype = self.model.dtype
+        return dtype
+
+
+def _positions(model: Any) -> tuple[int, int]:
+    """The id of a sequence's first position, and how many there are.
+
+    Models after RoBERTa keep the first ids of the table for padding; their table says so. A model
+    without a table turns its queries and keys instead, and was trained up to its config's limit.
+    """
+    for name, module in model.base_model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            first = 0 if module.padding_idx is None else module.padding_idx + 1
+            return first, module.num_embeddings - first
+    return 0, int(model.config.max_position_embeddings)

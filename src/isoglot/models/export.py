@@ -1,0 +1,118 @@
+"""Write an encoder as a plain Hugging Face folder.
+
+Reads an encoder, a tokenizer folder and the text of a model card; gives a folder that
+`AutoModelForMaskedLM` and `AutoTokenizer` open with nothing missing and nothing left over:
+
+    config.json  model.safetensors  tokenizer files  README.md  recipe.yaml
+
+The folder appears whole or not at all: it is written beside its place and renamed.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from safetensors.torch import save_file
+
+from isoglot.errors import ModelError
+
+if TYPE_CHECKING:
+    from isoglot.models.encoder import Encoder
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "sentencepiece.bpe.model",
+    "spiece.model",
+    "tokenizer.model",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+)
+LANGUAGE_EMBEDDINGS = "language_embeddings.safetensors"
+
+
+def export(
+    encoder: Encoder,
+    folder: Path,
+    *,
+    tokenizer_folder: Path,
+    card: str,
+    recipe_text: str | None = None,
+) -> list[str]:
+    """Write the model folder, replacing an earlier model there.
+
+    Args:
+        encoder: what to export; only its transformers model and language embeddings matter.
+        folder: where the model will stand.
+        tokenizer_folder: a Hugging Face tokenizer, copied as it is.
+        card: the text of README.md; what the folder cannot hold is added to it.
+        recipe_text: the recipe that trained the model, kept as recipe.yaml.
+
+    Returns:
+        Sentences that say what a plain Hugging Face model cannot hold, if anything is lost.
+    """
+    if folder.exists() and not (folder / "config.json").is_file():
+        raise ModelError(f"{folder} exists and holds no model. Name another folder to export to.")
+    losses = what_is_lost(encoder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
+        written = Path(scratch) / "new"
+        encoder.model.save_pretrained(written)
+        _save_config(encoder, written)
+        _copy_tokenizer(tokenizer_folder, written)
+        if encoder.languages is not None:
+            weight = encoder.languages.weight.detach().contiguous()
+            save_file({"weight": weight}, written / LANGUAGE_EMBEDDINGS)
+        limits = ["\n## What this folder cannot hold\n", *losses, ""] if losses else []
+        (written / "README.md").write_text(card + "\n".join(limits), encoding="utf-8")
+        if recipe_text is not None:
+            (written / "recipe.yaml").write_text(recipe_text, encoding="utf-8")
+        if folder.exists():
+            folder.rename(Path(scratch) / "old")
+        written.rename(folder)
+    return losses
+
+
+def what_is_lost(encoder: Encoder) -> list[str]:
+    """What a plain Hugging Face model cannot hold of this encoder."""
+    if encoder.languages is None:
+        return []
+    if encoder.settings.languages == "all":
+        loss = (
+            "The model was trained with language embeddings on all tokens. transformers' classes "
+            f"have no place for them: they are in {LANGUAGE_EMBEDDINGS}, and the model opened as "
+            "usual runs without them, so its outputs differ from those seen in training."
+        )
+    else:
+        loss = (
+            "The model was trained with language embeddings on the slots of translations, which "
+            "plain use does not have: outputs are those of training. They are in "
+            f"{LANGUAGE_EMBEDDINGS}; training that starts from this folder begins with new ones."
+        )
+    return [loss]
+
+
+def _save_config(encoder: Encoder, folder: Path) -> None:
+    """The config with the attention dropout that it had before it was switched off."""
+    config = copy.deepcopy(encoder.model.config)
+    for name, value in encoder.attention_dropout.items():
+        setattr(config, name, value)
+    config.save_pretrained(folder)
+
+
+def _copy_tokenizer(source: Path, folder: Path) -> None:
+    files = [source / name for name in TOKENIZER_FILES if (source / name).is_file()]
+    if not files:
+        raise ModelError(
+            f"{source} holds no tokenizer. Name the folder with its tokenizer.json or its "
+            "SentencePiece model."
+        )
+    for file in files:
+        shutil.copyfile(file, folder / file.name)

@@ -1,0 +1,109 @@
+"""Does an opened architecture keep packed sequences apart? Ask it, before any training.
+
+Reads an encoder; raises `ModelError` where its architecture ignores the mask, numbers positions in
+a way of its own, or has an LM head that is more than the children beside its encoder. A few dozen
+tokens go through the model on the CPU: exactness is cheap there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from isoglot.errors import ModelError
+from isoglot.types import Rows, Rule
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from isoglot.models.encoder import Encoder
+
+TOLERANCE = 1e-4
+"""Of the largest value: far above rounding, far below what one visible token more would do."""
+
+
+@torch.no_grad()
+def probe(encoder: Encoder, name: str) -> None:
+    """Check an encoder that was just opened under this name."""
+    training = encoder.training
+    encoder.eval()
+    try:
+        rows, length = _rows(encoder)
+        try:
+            _check(encoder, rows, length, name)
+        except (TypeError, ValueError, RuntimeError, IndexError, AssertionError) as error:
+            if isinstance(error, ModelError):
+                raise
+            raise ModelError(
+                f"{name}, a {encoder.model.config.model_type} model, cannot run packed rows with "
+                f"an LM head at sites ({type(error).__name__}: {error}). Choose another model."
+            ) from error
+    finally:
+        encoder.train(training)
+
+
+def _check(encoder: Encoder, rows: Rows, length: int, name: str) -> None:
+    kind = f"{name}, a {encoder.model.config.model_type} model,"
+    states = encoder(rows)
+    first, sentence = states.hidden[:, :length], states.hidden[:, length : length + 4]
+
+    changed = _with_other_ids(encoder, rows, slice(length, None))
+    if not torch.equal(encoder(changed).hidden[:, :length], first):
+        raise ModelError(f"{kind} lets sequences of one row see each other. Choose another model.")
+    changed = _with_other_ids(encoder, rows, slice(length + 4, None))
+    if not torch.equal(encoder(changed).hidden[:, length : length + 4], sentence):
+        raise ModelError(f"{kind} lets a sentence see its translation. Choose another model.")
+
+    alone = encoder.model(input_ids=rows.ids[:, :length], output_hidden_states=True)
+    if not _close(alone.hidden_states[-1], first):
+        raise ModelError(f"{kind} numbers positions in a way of its own. Choose another model.")
+    sites = torch.arange(length)
+    if not _close(alone.logits[0], encoder.logits_at(states, sites)):
+        raise ModelError(f"{kind} has an LM head that cannot run at single sites.")
+
+
+def _rows(encoder: Encoder) -> tuple[Rows, int]:
+    """One row: a sequence longer than any window, a sentence of four with three slots, pads."""
+    window = getattr(encoder.model.config, "sliding_window", None) or 4
+    length = min(2 * window + 4, encoder.max_positions)
+    sentence, slots, pads = 4, 3, 2
+    total = length + sentence + slots + pads
+    rules = [Rule.FULL] * length + [Rule.TRANSLATE] * (sentence + slots) + [Rule.FULL] * pads
+    parts = [0] * (length + sentence) + [1] * slots + [0] * pads
+    sequences = [0] * length + [1] * (sentence + slots) + [-1] * pads
+    positions = [*range(length), *range(sentence), *range(slots), *range(pads)]
+
+    def column(values: list[int]) -> Tensor:
+        return torch.tensor([values])
+
+    zeros = torch.zeros(1, total, dtype=torch.long)
+    rows = Rows(
+        ids=_ids(encoder, total, step=7),
+        positions=column(positions),
+        languages=zeros,
+        sentences=zeros,
+        parts=column(parts),
+        rules=column([int(rule) for rule in rules]),
+        sequences=column(sequences),
+    )
+    return rows, length
+
+
+def _with_other_ids(encoder: Encoder, rows: Rows, where: slice) -> Rows:
+    ids = rows.ids.clone()
+    ids[:, where] = _ids(encoder, ids.shape[1], step=11)[:, where]
+    fields = {name: getattr(rows, name) for name in Rows.__slots__}
+    return Rows(**{**fields, "ids": ids})
+
+
+def _ids(encoder: Encoder, length: int, *, step: int) -> Tensor:
+    """Some words, never the padding: its vector may be zero and its position another."""
+    ids = torch.arange(1, length + 1) * step % encoder.vocabulary_size
+    pad = -1 if encoder.model.config.pad_token_id is None else encoder.model.config.pad_token_id
+    return torch.where(ids == pad, (ids + 1) % encoder.vocabulary_size, ids)[None]
+
+
+def _close(left: Tensor, right: Tensor) -> bool:
+    scale = float(right.abs().max()) or 1.0
+    return float((left - right).abs().max()) <= TOLERANCE * scale

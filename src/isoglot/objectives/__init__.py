@@ -1,0 +1,33 @@
+"""The objectives a recipe can name. One more is one file here and one entry in `OBJECTIVES`."""
+
+from __future__ import annotations
+
+import importlib
+
+from isoglot.errors import RecipeError, nearest
+from isoglot.objectives.base import Encoded, LossSum, Objective, ObjectiveModule
+from isoglot.objectives.mlm import MLM
+from isoglot.objectives.tlm import TLM
+
+OBJECTIVES: tuple[type[Objective], ...] = (MLM, TLM)
+
+
+def find_objective(name: str) -> type[Objective]:
+    """The objective of this name, or, for `package.module:Class`, one that lives elsewhere."""
+    for objective in OBJECTIVES:
+        if objective.name == name:
+            return objective
+    if ":" not in name:
+        known = [objective.name for objective in OBJECTIVES]
+        raise RecipeError(f"there is no objective {name!r}: {nearest(name, known)}")
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise RecipeError(f"the objective {name!r} cannot be imported: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, Objective)):
+        raise RecipeError(f"{name!r} is not an Objective (isoglot.objectives.Objective)")
+    return found
+
+
+__all__ = ["MLM", "OBJECTIVES", "TLM", "Encoded", "LossSum", "Objective", "ObjectiveModule", "find_objective"]

@@ -1,0 +1,136 @@
+"""Which tokens are hidden, and what is shown in their place.
+
+How many is a function of the length alone (rate × tokens, rounded, at least one), so that rows and
+prediction sites can be planned before any text is read. Which ones depends on the unit: single
+tokens (BERT, XLM), whole words (BERT's later release) or spans of geometric length (SpanBERT). Of
+the chosen tokens 80 % become [MASK], 10 % a random token, 10 % stay. Special tokens are never
+chosen and never drawn as replacements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from isoglot.types import IGNORE, BoolArray, IntArray, LongArray, Vocabulary
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Masking:
+    """Settings of masking."""
+
+    rate: float = 0.15
+    """Share of the tokens to predict."""
+    unit: Literal["token", "word", "span"] = "token"
+    """Hide single tokens, whole words, or spans of geometric length."""
+    mask_share: float = 0.8
+    """Share of the chosen tokens shown as the mask token."""
+    random_share: float = 0.1
+    """Share of the chosen tokens shown as a random token; the rest stay as they are."""
+    span_p: float = 0.2
+    """Spans: the parameter of the geometric distribution of lengths (mean 1/p before the cut)."""
+    span_most: int = 10
+    """Spans: the longest."""
+
+    def budget(self, lengths: IntArray) -> IntArray:
+        """How many of this many tokens are predicted."""
+        return np.maximum(np.rint(self.rate * lengths), 1).astype(np.int32)
+
+    def choose(
+        self, ids: IntArray, vocabulary: Vocabulary, rng: np.random.Generator
+    ) -> list[LongArray]:
+        """The units to hide: lists of positions, no more in all than the budget allows."""
+        allowed = np.flatnonzero(~np.isin(ids, vocabulary.special))
+        if not len(allowed):
+            return []
+        budget = min(int(self.budget(np.array(len(allowed)))), len(allowed))
+        if self.unit == "span":
+            return self._spans(allowed, budget, rng)
+        if self.unit == "word":
+            units = _words(ids, allowed, vocabulary, budget, rng)
+            if units:
+                return units
+        chosen = allowed[rng.permutation(len(allowed))[:budget]]
+        return [chosen[i : i + 1] for i in range(budget)]
+
+    def hide(
+        self,
+        ids: IntArray,
+        units: list[LongArray],
+        vocabulary: Vocabulary,
+        rng: np.random.Generator,
+    ) -> tuple[IntArray, IntArray]:
+        """(what is shown, what must be predicted) once the units are hidden."""
+        shown, targets = ids.copy(), np.full(len(ids), IGNORE, np.int32)
+        if not units:
+            return shown, targets
+        chosen = np.concatenate(units)
+        targets[chosen] = ids[chosen]
+        # one fate for a whole span (SpanBERT), one for each token otherwise
+        per_fate = [len(unit) for unit in units] if self.unit == "span" else [1] * len(chosen)
+        fate = np.repeat(rng.random(len(per_fate)), per_fate)
+        shown[chosen[fate < self.mask_share]] = vocabulary.mask
+        random = chosen[(fate >= self.mask_share) & (fate < self.mask_share + self.random_share)]
+        shown[random] = _random_ids(len(random), vocabulary, rng)
+        return shown, targets
+
+    def _spans(
+        self, allowed: LongArray, budget: int, rng: np.random.Generator
+    ) -> list[LongArray]:
+        free: BoolArray = np.ones(len(allowed), np.bool_)
+        units: list[LongArray] = []
+        while budget:
+            length = min(int(rng.geometric(self.span_p)), self.span_most, budget)
+            start = int(rng.choice(np.flatnonzero(free)))
+            stop = start + 1
+            # a span ends early where the next token is taken, special or the text's last
+            while stop - start < length and stop < len(free) and free[stop]:
+                if allowed[stop] != allowed[stop - 1] + 1:
+                    break
+                stop += 1
+            free[start:stop] = False
+            units.append(allowed[start:stop])
+            budget -= stop - start
+        return units
+
+
+def _words(
+    ids: IntArray,
+    allowed: LongArray,
+    vocabulary: Vocabulary,
+    budget: int,
+    rng: np.random.Generator,
+) -> list[LongArray]:
+    """Whole words in random order while they fit into the budget; none if none fits.
+
+    A text without spaces may be one long "word": then the caller falls back on single tokens.
+    """
+    new = vocabulary.word_starts[ids[allowed]]
+    new[0] = True
+    new[1:] |= np.diff(allowed) > 1
+    words = np.split(allowed, np.flatnonzero(new)[1:])
+    chosen = []
+    for number in rng.permutation(len(words)):
+        if len(words[number]) <= budget:
+            chosen.append(words[number])
+            budget -= len(words[number])
+        if not budget:
+            break
+    return chosen
+
+
+def _random_ids(
+    number: int, vocabulary: Vocabulary, rng: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """Uniform over the vocabulary without its special tokens."""
+    special = np.array(vocabulary.special, np.int64)
+    drawn = rng.integers(0, vocabulary.size - len(special), number)
+    # skip over the special ids: the k-th of them shifts everything from it on by one
+    for identifier in special:
+        drawn += drawn >= identifier
+    return drawn

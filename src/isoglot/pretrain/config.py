@@ -1,0 +1,73 @@
+"""What a pre-training run needs to know: the settings of its parts, put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from isoglot.batching.loader import LoaderConfig
+from isoglot.batching.planner import BatchConfig
+from isoglot.batching.streams import StreamConfig
+from isoglot.models import ModelConfig
+from isoglot.objectives import Objective
+from isoglot.pretrain.checkpoint import CheckpointConfig
+from isoglot.pretrain.loop import LossConfig
+from isoglot.pretrain.optim import OptimizerConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageConfig:
+    """One stage of training: streams, and for how long. Weights go on from stage to stage."""
+
+    steps: int
+    """Optimizer steps of this stage."""
+    streams: dict[str, StreamConfig]
+    """The streams it draws from, each with the objectives that read it."""
+    optimizer: OptimizerConfig | None = None
+    """This stage's own optimizer settings; none means the recipe's."""
+    keep_optimizer: bool = False
+    """Go on with the moments of the stage before instead of starting with none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchConfig:
+    """What is written down while training."""
+
+    log_every: int = 1
+    """Steps between two lines of metrics.jsonl."""
+    validate_every: int = 1000
+    """Steps between two validations on the held-out text of each language; 0: only at the end."""
+    validate_most: int = 200
+    """Held-out examples of each language to validate on."""
+    trackers: tuple[str, ...] = ("tensorboard",)
+    """Trackers of accelerate to send metrics to (tensorboard, wandb, ...); none is fine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PretrainConfig:
+    """All settings of a run."""
+
+    model: ModelConfig
+    """The encoder: where it starts, or its size."""
+    stages: tuple[StageConfig, ...]
+    """The stages, in order."""
+    objectives: dict[str, Objective] = field(default_factory=dict)
+    """Settings of the objectives that streams name; one left out has its defaults."""
+    batch: BatchConfig = field(default_factory=BatchConfig)
+    """The shape of a step."""
+    loader: LoaderConfig = field(default_factory=LoaderConfig)
+    """How batches are built ahead."""
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    """The optimizer and its learning rate."""
+    loss: LossConfig = field(default_factory=LossConfig)
+    """How the objectives' losses are joined."""
+    checkpoints: CheckpointConfig = field(default_factory=CheckpointConfig)
+    """When checkpoints are written."""
+    watch: WatchConfig = field(default_factory=WatchConfig)
+    """What is written down."""
+    precision: Literal["auto", "float32", "bf16"] = "auto"
+    """Arithmetic: bf16 on a GPU and float32 elsewhere (auto), or always one of them."""
+    compile: bool | None = None
+    """Compile the encoder; none: on a GPU."""
+    seed: int = 0
+    """Decides the order of the data, the masks, new weights and dropout."""

@@ -1,0 +1,95 @@
+"""Perplexity on held-out text, for every objective that predicts tokens and every language.
+
+The same examples with the same masks each time, so that two validations, and two runs, compare.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from isoglot.batching.loader import Loader, open_streams
+from isoglot.errors import CorpusError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from accelerate import Accelerator
+
+    from isoglot.batching.planner import BatchConfig
+    from isoglot.batching.streams import StreamConfig
+    from isoglot.corpus import Corpus
+    from isoglot.objectives import Objective
+    from isoglot.pretrain.trainee import Trainee
+
+_SEED = 0
+"""Held-out masks do not change with the run's seed: runs compare."""
+
+
+class Validation:
+    """The held-out part of a stage's streams, ready to be scored."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        streams: Mapping[str, StreamConfig],
+        objectives: Mapping[str, Objective],
+        shape: BatchConfig,
+        accelerator: Accelerator,
+        *,
+        most: int,
+    ) -> None:
+        self._accelerator, self._most = accelerator, most
+        one = replace(shape, rows=shape.micro_rows)
+        self._loaders: list[tuple[str, str, Loader]] = []
+        for stream in streams.values():
+            for objective in stream.objectives:
+                for language in sorted({name for _, name in stream.selected(corpus)}):
+                    part = replace(stream, objectives=(objective,), languages=(language,))
+                    try:
+                        opened = open_streams(
+                            corpus,
+                            {stream.kind: part},
+                            objectives,
+                            row_length=shape.row_length,
+                            split="heldout",
+                        )
+                        loader = Loader(corpus, opened, one, seed=_SEED)
+                    except CorpusError:
+                        continue  # nothing held out for this language
+                    self._loaders.append((objective, language, loader))
+
+    @torch.no_grad()
+    def __call__(self, trainee: Trainee) -> dict[str, float]:
+        """`valid/OBJECTIVE/LANGUAGE perplexity`, and the mean over languages."""
+        was_training = trainee.training
+        trainee.eval()
+        sums = torch.zeros(len(self._loaders), 2, dtype=torch.float64)
+        for number, (objective, _, loader) in enumerate(self._loaders):
+            for place, batch in enumerate(loader.once(self._most)):
+                if place % self._accelerator.num_processes == self._accelerator.process_index:
+                    with self._accelerator.autocast():
+                        found = trainee(batch.to(self._accelerator.device))[objective]
+                    sums[number] += torch.tensor([float(found.total), found.count]).double()
+        trainee.train(was_training)
+        if self._accelerator.num_processes > 1:
+            sums = self._accelerator.reduce(sums.to(self._accelerator.device)).cpu()
+        return self._perplexities(sums)
+
+    def _perplexities(self, sums: torch.Tensor) -> dict[str, float]:
+        found: dict[str, float] = {}
+        means: dict[str, list[float]] = {}
+        for (objective, language, _), (total, count) in zip(
+            self._loaders, sums.tolist(), strict=True
+        ):
+            if count:
+                mean = total / count
+                found[f"valid/{objective}/{language} perplexity"] = math.exp(min(mean, 50.0))
+                means.setdefault(objective, []).append(mean)
+        for objective, values in means.items():
+            mean = sum(values) / len(values)
+            found[f"valid/{objective}/mean perplexity"] = math.exp(min(mean, 50.0))
+        return found

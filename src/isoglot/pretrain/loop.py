@@ -1,0 +1,215 @@
+"""The training loop: a generator of steps. Everything else listens to what it yields.
+
+One step draws all its micro-batches first, so the number of things each objective predicts in the
+whole step, over all processes, is known before the first pass; each micro-batch's sums are divided
+by it. Accumulation is therefore exact for uneven micro-batches, and a gradient does not depend on
+how the step was split. The model's own randomness (dropout) is seeded at every step.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from isoglot.batching.permutation import key_of
+from isoglot.errors import IsoglotError
+from isoglot.pretrain.optim import learning_rate, set_learning_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from accelerate import Accelerator
+    from torch import Tensor
+
+    from isoglot.objectives import LossSum
+    from isoglot.pretrain.optim import OptimizerConfig
+    from isoglot.pretrain.trainee import Trainee
+    from isoglot.types import Batch, Cursor
+
+
+class NonFiniteLoss(IsoglotError):
+    """The loss or its gradient became infinite or not a number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossConfig:
+    """How the objectives' losses are joined."""
+
+    weighting: Literal["mean", "sites"] = "mean"
+    """`mean`: each objective's mean loss has its weight; `sites`: each predicted thing has."""
+    not_finite: Literal["stop", "skip"] = "stop"
+    """On a loss that is not finite: stop and write the batch out, or leave the step's update out."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Step:
+    """One optimizer step that has been taken."""
+
+    step: int
+    """Steps taken in this stage, this one included."""
+    losses: dict[str, float]
+    """Mean loss of each objective."""
+    metrics: dict[str, float]
+    """Means of the objectives' other sums: `mlm/accuracy`, ..."""
+    counts: dict[str, int]
+    """What each mean is over."""
+    learning_rate: float
+    gradient_norm: float
+    num_tokens: int
+    """Tokens encoded in this step, over all processes, padding not counted."""
+    seconds: float
+    skipped: bool
+    """The update was left out because something was not finite."""
+    cursor: Cursor
+    """Where the data goes on."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    """What the loop needs to know to run one stage."""
+
+    trainee: Trainee
+    """The module itself."""
+    wrapped: torch.nn.Module
+    """The same, wrapped for the processes (DDP)."""
+    optimizer: torch.optim.Optimizer
+    optimizer_config: OptimizerConfig
+    loss: LossConfig
+    weights: dict[str, float]
+    """Weight of each objective."""
+    steps: int
+    seed: int
+    number: int = 0
+    dump: Path | None = None
+    """Where a batch with a loss that is not finite is written."""
+    stopping: Callable[[], bool] = field(default=lambda: False)
+    """Was this process asked to stop?"""
+
+
+def training_steps(
+    stage: Stage, batches: Iterator[list[Batch]], accelerator: Accelerator, *, done: int = 0
+) -> Iterator[Step]:
+    """Train from step `done` to the stage's last one, or until some process is asked to stop."""
+    names = list(stage.weights)
+    for step in range(done, stage.steps):
+        started = time.perf_counter()
+        micro = next(batches)
+        counts, tokens, stop = _global_counts(micro, names, stage.stopping(), accelerator)
+        if stop:
+            return
+        torch.manual_seed(key_of(stage.seed, stage.number, step, accelerator.process_index) >> 1)
+        set_learning_rate(
+            stage.optimizer, rate := learning_rate(stage.optimizer_config, step, stage.steps)
+        )
+        sums = _accumulate(stage, micro, counts, accelerator)
+        norm, skipped = _update(stage, sums, micro, step, accelerator)
+        means = {
+            name: float(value) / number
+            for name, value in sums.items()
+            if (number := counts[name.split("/")[0]])
+        }
+        cursor = micro[0].cursor
+        assert cursor is not None
+        yield Step(
+            step=step + 1,
+            losses={name: means[f"{name}/loss"] for name in names if f"{name}/loss" in means},
+            metrics={name: mean for name, mean in means.items() if not name.endswith("/loss")},
+            counts=counts,
+            learning_rate=rate,
+            gradient_norm=norm,
+            num_tokens=tokens,
+            seconds=time.perf_counter() - started,
+            skipped=skipped,
+            cursor=cursor,
+        )
+
+
+def scales(config: LossConfig, weights: dict[str, float], counts: dict[str, int]) -> dict[str, float]:
+    """What to multiply each objective's sum of losses with, given the counts of the whole step."""
+    if config.weighting == "sites":
+        total = max(sum(counts.values()), 1)
+        return {name: weight / total for name, weight in weights.items()}
+    return {name: weight / max(counts[name], 1) for name, weight in weights.items()}
+
+
+def _global_counts(
+    micro: list[Batch], names: list[str], stop: bool, accelerator: Accelerator
+) -> tuple[dict[str, int], int, bool]:
+    """Counts and tokens of the step over all processes, and whether any was asked to stop."""
+    numbers = [sum(batch.counts.get(name, 0) for batch in micro) for name in names]
+    numbers += [sum(batch.num_tokens for batch in micro), int(stop)]
+    if accelerator.num_processes > 1:
+        tensor = torch.tensor(numbers, device=accelerator.device)
+        numbers = accelerator.reduce(tensor).tolist()
+    return dict(zip(names, numbers[:-2], strict=True)), numbers[-2], bool(numbers[-1])
+
+
+def _accumulate(
+    stage: Stage, micro: list[Batch], counts: dict[str, int], accelerator: Accelerator
+) -> dict[str, Tensor]:
+    """Forward and backward of all micro-batches; gives the sums of losses and metrics."""
+    factors = scales(stage.loss, stage.weights, counts)
+    sums: dict[str, Tensor] = {}
+    stage.optimizer.zero_grad(set_to_none=True)
+    for number, batch in enumerate(micro):
+        last = number == len(micro) - 1
+        with nullcontext() if last else accelerator.no_sync(stage.wrapped):
+            with accelerator.autocast():
+                found: dict[str, LossSum] = stage.wrapped(batch.to(accelerator.device))
+            # DDP takes the mean over processes, and counts are of all of them
+            loss = sum(factors[name] * part.total for name, part in found.items())
+            accelerator.backward(loss * accelerator.num_processes)
+        for name, part in found.items():
+            for metric, value in {"loss": part.total, **part.metrics}.items():
+                key = f"{name}/{metric}"
+                sums[key] = sums.get(key, 0) + value.detach().float()
+    if accelerator.num_processes > 1:
+        stacked = accelerator.reduce(torch.stack(list(sums.values())))
+        sums = dict(zip(sums, stacked, strict=True))
+    return sums
+
+
+def _update(
+    stage: Stage, sums: dict[str, Tensor], micro: list[Batch], step: int, accelerator: Accelerator
+) -> tuple[float, bool]:
+    """Clip and step, unless something is not finite; gives the gradient's norm."""
+    weights = [weight for weight in stage.trainee.parameters() if weight.requires_grad]
+    limit = stage.optimizer_config.clip
+    norm = torch.nn.utils.clip_grad_norm_(weights, limit if limit is not None else float("inf"))
+    finite = bool(torch.isfinite(norm + sum(sums.values())))
+    if not finite and stage.loss.not_finite == "stop":
+        raise NonFiniteLoss(_explain(stage, sums, micro, step, accelerator))
+    if finite:
+        stage.optimizer.step()
+        for module in stage.trainee.modules_of_objectives():
+            module.after_step()
+    return float(norm), not finite
+
+
+def _explain(
+    stage: Stage, sums: dict[str, Tensor], micro: list[Batch], step: int, accelerator: Accelerator
+) -> str:
+    losses = ", ".join(f"{name} {float(value):.4g}" for name, value in sums.items())
+    message = f"step {step + 1}: the loss or its gradient is not finite ({losses})."
+    if stage.dump is not None:
+        from safetensors.torch import save_file
+
+        file = stage.dump / f"not-finite-step-{step + 1}-rank-{accelerator.process_index}.safetensors"
+        tensors = {}
+        for number, batch in enumerate(micro):
+            for name in batch.rows.__slots__:
+                tensors[f"{number}.{name}"] = getattr(batch.rows, name).clone()
+            tensors[f"{number}.site_positions"] = batch.positions
+            tensors[f"{number}.site_targets"] = batch.targets
+        stage.dump.mkdir(parents=True, exist_ok=True)
+        save_file(tensors, file)
+        message += f" The batch is in {file}."
+    return (
+        f"{message} Lower optimizer.learning_rate or set loss.not_finite: skip, and resume from the "
+        f"last checkpoint."
+    )

@@ -1,0 +1,89 @@
+"""The optimizer and its learning rate: AdamW or LAMB, warm-up, then one of four schedules.
+
+The learning rate is a function of the step alone, so a checkpoint needs no scheduler state.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from isoglot.errors import RecipeError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerConfig:
+    """Which optimizer, and how its learning rate goes."""
+
+    name: Literal["adamw", "lamb"] = "adamw"
+    """AdamW (fused) or LAMB (from pytorch_optimizer)."""
+    learning_rate: float = 2e-4
+    """Peak learning rate."""
+    betas: tuple[float, float] = (0.9, 0.98)
+    """Decay rates of the two moments."""
+    eps: float = 1e-6
+    """Added to the denominator."""
+    weight_decay: float = 0.01
+    """Decay of weight matrices and embeddings; biases and norms have none."""
+    schedule: Literal["linear", "inverse_sqrt", "cosine", "constant"] = "linear"
+    """The course of the learning rate after warm-up."""
+    warmup: float = 0.1
+    """Warm-up in steps, or below 1 as a share of the stage's steps."""
+    end: float = 0.0
+    """Linear and cosine: the last learning rate as a share of the peak."""
+    clip: float | None = 1.0
+    """Largest norm of the gradient; none leaves it as it is."""
+
+
+def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
+    """The learning rate of the step-th step (from 0) of a stage of this many steps."""
+    warmup = config.warmup if config.warmup >= 1 else round(config.warmup * steps)
+    if step < warmup:
+        return config.learning_rate * (step + 1) / warmup
+    done = (step - warmup) / max(1, steps - warmup)
+    factor = {
+        "constant": lambda: 1.0,
+        "linear": lambda: config.end + (1 - config.end) * (1 - done),
+        "cosine": lambda: config.end + (1 - config.end) * 0.5 * (1 + math.cos(math.pi * done)),
+        "inverse_sqrt": lambda: math.sqrt(max(warmup, 1) / max(step + 1, 1)),
+    }[config.schedule]()
+    return config.learning_rate * factor
+
+
+def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
+    """The optimizer over a model's trainable weights, in two groups: decayed and not."""
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    groups = [
+        {
+            "params": [weight for weight in trained if weight.ndim >= 2],
+            "weight_decay": config.weight_decay,
+        },
+        {"params": [weight for weight in trained if weight.ndim < 2], "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    if config.name == "lamb":
+        try:
+            from pytorch_optimizer import Lamb
+        except ImportError:
+            raise RecipeError(
+                "optimizer.name: lamb needs pytorch_optimizer: pip install 'isoglot[lamb]'"
+            ) from None
+        lamb: torch.optim.Optimizer = Lamb(
+            groups, lr=config.learning_rate, betas=config.betas, eps=config.eps
+        )
+        return lamb
+    return torch.optim.AdamW(
+        groups, lr=config.learning_rate, betas=config.betas, eps=config.eps, fused=True
+    )
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, value: float) -> None:
+    """Use this learning rate for the next step."""
+    for group in optimizer.param_groups:
+        group["lr"] = value

@@ -1,0 +1,394 @@
+"""A whole run: corpus and recipe in, checkpoints, metrics and a Hugging Face folder out.
+
+    runs/NAME/
+        recipe.yaml  metrics.jsonl  tensorboard files  checkpoints/  model/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator, DistributedDataParallelKwargs
+from rich.console import Console as Terminal
+
+from isoglot.batching.loader import Loader, open_streams
+from isoglot.batching.permutation import key_of
+from isoglot.corpus import Corpus
+from isoglot.errors import CheckpointError, RecipeError
+from isoglot.models import Encoder, export, model_card
+from isoglot.objectives import Objective, find_objective
+from isoglot.pretrain import checkpoint
+from isoglot.pretrain.config import PretrainConfig, StageConfig
+from isoglot.pretrain.hooks import Console, MetricsFile, Trackers, Validation, Writer
+from isoglot.pretrain.loop import Stage, Step, training_steps
+from isoglot.pretrain.optim import OptimizerConfig, make_optimizer
+from isoglot.pretrain.stopping import StopAtSignal
+from isoglot.pretrain.trainee import Trainee
+from isoglot.types import Cursor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a run ended."""
+
+    finished: bool
+    """False if it was asked to stop; resume it later."""
+    model: Path | None
+    """The exported folder of a finished run."""
+    total_steps: int
+    tokens: int
+    """Tokens trained on."""
+    warnings: tuple[str, ...] = ()
+    """What the exported folder could not hold."""
+
+
+def pretrain(
+    config: PretrainConfig,
+    corpus: Corpus,
+    folder: Path,
+    *,
+    resume: bool = False,
+    name: str = "isoglot",
+    recipe_text: str | None = None,
+    terminal: Terminal | None = None,
+    on_step: Callable[[Step], None] | None = None,
+) -> Outcome:
+    """Train all stages of a recipe on a corpus and export the encoder.
+
+    Args:
+        config: what to train, on what streams, for how long.
+        corpus: a prepared corpus.
+        folder: where checkpoints, metrics and the model go.
+        resume: go on from the newest sound checkpoint in `folder`.
+        name: the name of the run, for the model card and trackers.
+        recipe_text: the resolved recipe, kept with the run and the exported model.
+        terminal: where progress is shown; none: standard error.
+        on_step: called after every step, for those who want to listen in.
+    """
+    run = _Run(config, corpus, folder, name, recipe_text, terminal or Terminal(stderr=True))
+    return run.go(resume=resume, on_step=on_step)
+
+
+class _Run:
+    """The parts of a run, put together."""
+
+    def __init__(
+        self,
+        config: PretrainConfig,
+        corpus: Corpus,
+        folder: Path,
+        name: str,
+        recipe_text: str | None,
+        terminal: Terminal,
+    ) -> None:
+        self.config, self.corpus, self.folder = config, corpus, folder
+        self.name, self.recipe_text, self.terminal = name, recipe_text, terminal
+        self.accelerator = _accelerator(config, folder)
+        self.on_gpu = self.accelerator.device.type == "cuda"
+        if not self.accelerator.is_main_process:
+            self.terminal = Terminal(quiet=True)
+        torch.manual_seed(key_of(config.seed, "weights") >> 1)
+        self.objectives = objectives_of(config)
+        if config.model.start is not None and Path(config.model.start).is_dir():
+            corpus.check_tokenizer(config.model.start)
+        encoder = Encoder.build(
+            config.model, corpus.vocabulary, num_languages=len(corpus.languages)
+        )
+        encoder.check_length(config.batch.row_length)
+        self.trainee = Trainee(encoder, self.objectives).to(self.accelerator.device)
+        self.state = checkpoint.State(
+            stage=0,
+            step=0,
+            total_steps=0,
+            tokens=0,
+            cursor=Cursor(),
+            corpus=corpus.fingerprint,
+            recipe=f"{key_of(repr(_deciding(config))):016x}",
+        )
+
+    def go(self, *, resume: bool, on_step: Callable[[Step], None] | None) -> Outcome:
+        """Run the stages that are left, then export."""
+        optimizer = self._resume() if resume else self._begin()
+        if self.config.compile if self.config.compile is not None else self.on_gpu:
+            self.trainee.encoder.compile()
+        wrapped = self.accelerator.prepare_model(self.trainee)
+        writers = self._writers()
+        try:
+            with StopAtSignal(self.terminal.print) as stopping:
+                for number in range(self.state.stage, len(self.config.stages)):
+                    config = self.config.stages[number]
+                    optimizer = self._enter(number, config, optimizer)
+                    finished = self._stage(
+                        config, wrapped, optimizer, writers, lambda: stopping.requested, on_step
+                    )
+                    if not finished:
+                        return self._outcome(finished=False)
+        finally:
+            for writer in writers:
+                writer.close()
+        return self._outcome(finished=True)
+
+    def _begin(self) -> torch.optim.Optimizer | None:
+        before = checkpoint.newest(self.folder / "checkpoints")
+        if before is not None:
+            raise CheckpointError(
+                f"{self.folder} already holds a run ({before.name}). Add --resume to go on with "
+                f"it, or choose another folder with --out."
+            )
+        if self.accelerator.is_main_process:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if self.recipe_text is not None:
+                (self.folder / "recipe.yaml").write_text(self.recipe_text, encoding="utf-8")
+        self.accelerator.wait_for_everyone()
+        return None
+
+    def _resume(self) -> torch.optim.Optimizer | None:
+        place = checkpoint.newest_sound(self.folder / "checkpoints", self._warn)
+        if place is None:
+            self._warn(f"{self.folder} has no sound checkpoint yet: starting at step 0.")
+            self.accelerator.wait_for_everyone()
+            self.folder.mkdir(parents=True, exist_ok=True)
+            return None
+        optimizer = make_optimizer(self.trainee, self._optimizer_config(self.state.stage))
+        state = checkpoint.load(place, self.trainee, optimizer)
+        if state.corpus != self.corpus.fingerprint:
+            raise CheckpointError(
+                f"{place} was trained on another corpus than {self.corpus.folder} (fingerprints "
+                f"{state.corpus[:12]} and {self.corpus.fingerprint[:12]}). Give the corpus it was "
+                f"trained on, or start a new run from its weights with model.start."
+            )
+        if state.recipe != self.state.recipe:
+            self._warn(
+                f"the recipe is not the one {place} was written with: the run goes on, but not "
+                f"as it would have without the stop."
+            )
+        self.state = replace(state, recipe=self.state.recipe)
+        self.terminal.print(f"resuming from {place} at step {state.total_steps}", highlight=False)
+        return optimizer
+
+    def _enter(
+        self, number: int, config: StageConfig, optimizer: torch.optim.Optimizer | None
+    ) -> torch.optim.Optimizer:
+        """The optimizer of a stage: resumed, handed on, or new."""
+        if number != self.state.stage:
+            self.state = replace(self.state, stage=number, step=0, cursor=Cursor())
+            if not config.keep_optimizer:
+                optimizer = None
+        return optimizer or make_optimizer(self.trainee, self._optimizer_config(number))
+
+    def _stage(
+        self,
+        config: StageConfig,
+        wrapped: torch.nn.Module,
+        optimizer: torch.optim.Optimizer,
+        writers: list[Writer],
+        stopping: Callable[[], bool],
+        on_step: Callable[[Step], None] | None,
+    ) -> bool:
+        """Train one stage; False if it was asked to stop before its last step."""
+        loader = self._loader(config)
+        names = {name for stream in config.streams.values() for name in stream.objectives}
+        stage = Stage(
+            trainee=self.trainee,
+            wrapped=wrapped,
+            optimizer=optimizer,
+            optimizer_config=self._optimizer_config(self.state.stage),
+            loss=self.config.loss,
+            weights={n: o.weight for n, o in self.objectives.items() if n in names},
+            steps=config.steps,
+            seed=self.config.seed,
+            number=self.state.stage,
+            dump=self.folder,
+            stopping=stopping,
+        )
+        validation = self._validation(config)
+        begun = self.state.total_steps - self.state.step
+        batches = loader.steps(self.state.cursor)
+        saved = self.state.total_steps
+        self.trainee.train()
+        for step in training_steps(stage, batches, self.accelerator, done=self.state.step):
+            total = begun + step.step
+            self.state = replace(
+                self.state,
+                step=step.step,
+                total_steps=total,
+                tokens=self.state.tokens + step.num_tokens,
+                cursor=step.cursor,
+            )
+            if total % self.config.watch.log_every == 0:
+                _write(writers, _record(step, total, self.state))
+            last = step.step == config.steps
+            every = self.config.watch.validate_every
+            if last or (every and total % every == 0):
+                _write(writers, {"step": total, **validation(self.trainee)})
+            if last or total % self.config.checkpoints.every == 0:
+                self._save(optimizer)
+                saved = total
+            if on_step is not None:
+                on_step(step)
+        if saved != self.state.total_steps:
+            self._save(optimizer)
+        return self.state.step == config.steps
+
+    def _loader(self, config: StageConfig) -> Loader:
+        opened = open_streams(
+            self.corpus, config.streams, self.objectives, row_length=self.config.batch.row_length
+        )
+        for stream in opened:
+            for part in stream.parts:
+                if part.num_dropped:
+                    self._warn(
+                        f"{stream.config.kind}/{part.name}: {part.num_dropped:,} of "
+                        f"{part.num_dropped + part.num_examples:,} examples are left out: they do "
+                        f"not fit into a row of {self.config.batch.row_length} tokens."
+                    )
+        fixed = self.config.batch.fixed_sites
+        loader = Loader(
+            self.corpus,
+            opened,
+            self.config.batch,
+            seed=self.config.seed,
+            stage=self.state.stage,
+            rank=self.accelerator.process_index,
+            world=self.accelerator.num_processes,
+            workers=self.config.loader,
+            fixed_sites=self.on_gpu if fixed is None else fixed,
+            pin_memory=self.on_gpu,
+        )
+        counters = self.state.cursor.counters
+        if counters and len(counters) != len(loader.mixture.cells):
+            raise CheckpointError(
+                f"the checkpoint's data came from {len(counters)} (source, language) cells and the "
+                f"recipe now has {len(loader.mixture.cells)}: resume with the recipe it began with."
+            )
+        return loader
+
+    def _validation(self, config: StageConfig) -> Validation:
+        return Validation(
+            self.corpus,
+            config.streams,
+            self.objectives,
+            self.config.batch,
+            self.accelerator,
+            most=self.config.watch.validate_most,
+        )
+
+    def _writers(self) -> list[Writer]:
+        if not self.accelerator.is_main_process:
+            return []
+        total = sum(stage.steps for stage in self.config.stages)
+        writers: list[Writer] = [
+            MetricsFile(self.folder / "metrics.jsonl", resume_at=self.state.total_steps),
+            Console(self.name, total, self.state.total_steps, self.terminal),
+        ]
+        if self.config.watch.trackers:
+            writers.append(Trackers(self.accelerator, self.name))
+        return writers
+
+    def _save(self, optimizer: torch.optim.Optimizer) -> None:
+        if self.accelerator.is_main_process:
+            checkpoint.save(
+                self.folder / "checkpoints",
+                self.state,
+                self.trainee,
+                optimizer,
+                keep=self.config.checkpoints.keep,
+            )
+        self.accelerator.wait_for_everyone()
+
+    def _outcome(self, *, finished: bool) -> Outcome:
+        model: Path | None = None
+        warnings: list[str] = []
+        if finished:
+            model = self.folder / "model"
+            if self.accelerator.is_main_process:
+                warnings = export(
+                    self.trainee.encoder,
+                    model,
+                    tokenizer_folder=self.corpus.tokenizer_folder,
+                    card=self._card(),
+                    recipe_text=self.recipe_text,
+                )
+            self.accelerator.wait_for_everyone()
+        return Outcome(
+            finished=finished,
+            model=model,
+            total_steps=self.state.total_steps,
+            tokens=self.state.tokens,
+            warnings=tuple(warnings),
+        )
+
+    def _card(self) -> str:
+        return model_card(
+            name=self.name,
+            languages=self.corpus.languages,
+            objectives=tuple(self.objectives),
+            tokens_seen=self.state.tokens,
+            start=self.config.model.start,
+        )
+
+    def _optimizer_config(self, stage: int) -> OptimizerConfig:
+        return self.config.stages[stage].optimizer or self.config.optimizer
+
+    def _warn(self, message: str) -> None:
+        self.terminal.print(f"[yellow]note[/]: {message}", highlight=False, soft_wrap=True)
+
+
+def objectives_of(config: PretrainConfig) -> dict[str, Objective]:
+    """The objectives that the stages' streams name, with the recipe's settings or their defaults."""
+    found: dict[str, Objective] = {}
+    for stage in config.stages:
+        for stream in stage.streams.values():
+            for name in stream.objectives:
+                objective = config.objectives.get(name) or find_objective(name)()
+                if stream.kind not in objective.reads:
+                    raise RecipeError(
+                        f"the objective {name!r} reads {' or '.join(objective.reads)}, not the "
+                        f"stream {stream.kind!r}."
+                    )
+                found[name] = objective
+    return found
+
+
+def _accelerator(config: PretrainConfig, folder: Path) -> Accelerator:
+    gpu = torch.cuda.is_available()
+    bf16 = config.precision == "bf16" or (config.precision == "auto" and gpu)
+    return Accelerator(
+        cpu=not gpu,
+        mixed_precision="bf16" if bf16 else "no",
+        log_with=list(config.watch.trackers) or None,
+        project_dir=folder,
+        kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)],
+    )
+
+
+def _deciding(config: PretrainConfig) -> object:
+    """The settings that decide the numbers: all but what is written down, and how data is loaded."""
+    return (config.model, config.stages, config.objectives, config.batch, config.optimizer,
+            config.loss, config.precision, config.seed)
+
+
+def _record(step: Step, total: int, state: checkpoint.State) -> dict[str, float | int | str]:
+    record: dict[str, float | int | str] = {"step": total, "stage": state.stage}
+    record |= {f"{name}/loss": loss for name, loss in step.losses.items()}
+    record |= step.metrics
+    record |= {f"{name}/count": count for name, count in step.counts.items()}
+    record |= {
+        "learning_rate": step.learning_rate,
+        "gradient_norm": step.gradient_norm,
+        "tokens": step.num_tokens,
+        "total_tokens": state.tokens,
+        "seconds": step.seconds,
+        "tokens_per_second": step.num_tokens / step.seconds,
+    }
+    if step.skipped:
+        record["skipped"] = 1
+    return record
+
+
+def _write(writers: list[Writer], record: dict[str, float | int | str]) -> None:
+    for writer in writers:
+        writer.write(record)

@@ -1,0 +1,82 @@
+"""The encoder and all objectives as one module, so that DDP and FSDP see every weight.
+
+One forward is one micro-batch: passes of the objectives' own (`before_pass`), one encoder pass for
+all of them, the LM head once at all prediction sites, then each objective's loss from its own sites.
+Sums come back, never means: the loop knows the counts of the whole step.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from isoglot.objectives import Encoded, LossSum, Objective, ObjectiveModule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from isoglot.models import Encoder
+    from isoglot.types import Batch, Rows
+
+
+class Trainee(nn.Module):
+    """What is trained: call it with a batch, get each objective's sum of losses."""
+
+    def __init__(self, encoder: Encoder, objectives: Mapping[str, Objective]) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.objectives = nn.ModuleDict(
+            {_key(name): objective.module(encoder) for name, objective in objectives.items()}
+        )
+        self._names = list(objectives)
+
+    @override
+    def forward(self, batch: Batch) -> dict[str, LossSum]:
+        present = [name for name in self._names if name in batch.spans]
+        for name in present:
+            self.objective(name).before_pass(batch, self._encode_without_gradient)
+        states = self.encoder(batch.rows)
+        head = self.encoder.site_losses(states, batch.positions, batch.targets, batch.weights)
+        sums = {}
+        for name in present:
+            start, stop = batch.spans[name]
+            encoded = Encoded(
+                batch=batch,
+                name=name,
+                states=states.hidden,
+                losses=head.losses[start:stop],
+                correct=head.correct[start:stop],
+            )
+            sums[name] = self.objective(name).loss(encoded)
+        self._touch(sums, head.losses)
+        return sums
+
+    def objective(self, name: str) -> ObjectiveModule:
+        """The model half of an objective."""
+        return cast("ObjectiveModule", self.objectives[_key(name)])
+
+    def modules_of_objectives(self) -> Iterator[ObjectiveModule]:
+        """The model halves, in the recipe's order."""
+        return (self.objective(name) for name in self._names)
+
+    def _encode_without_gradient(self, rows: Rows) -> Tensor:
+        with torch.no_grad():
+            hidden: Tensor = self.encoder(rows).hidden
+            return hidden
+
+    def _touch(self, sums: dict[str, LossSum], losses: Tensor) -> None:
+        """Give every weight a gradient, zero if need be: DDP waits for all of them."""
+        nothing = losses.sum() * 0.0
+        for parameter in self.objectives.parameters():
+            if parameter.requires_grad:
+                nothing = nothing + parameter.sum() * 0.0
+        first = next(iter(sums.values()))
+        first.total = first.total + nothing
+
+
+def _key(name: str) -> str:
+    """Module names may not contain dots; objectives that live elsewhere have them."""
+    return name.replace(".", "-")

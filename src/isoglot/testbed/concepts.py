@@ -1,0 +1,194 @@
+"""What goes with what: which objects a verb takes, what an adjective can be said of, when times hold.
+
+Reads the English lexicon for the categories; gives an `Inventory`, whole or cut down to the first
+concepts of every category.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isoglot.testbed.lexicon import read_lexicon
+from isoglot.testbed.meaning import Tense
+
+TAKES = {
+    "read": "book letter newspaper story",
+    "buy": "object food drink",
+    "see": "object animal person place",
+    "eat": "food",
+    "write": "book letter story song",
+    "drink": "drink",
+    "sell": "object food drink",
+    "open": "door window box bag book letter",
+    "close": "door window box bag book",
+    "wash": "plate cup shirt car window knife apple tomato",
+    "cook": "soup rice meat fish egg potato",
+    "clean": "house room kitchen garden street office table carpet mirror window car school",
+    "take": "book letter key bag box knife cup plate ball picture newspaper apple map",
+    "send": "letter picture book box map newspaper",
+    "hear": "song story bird dog lion wolf singer",
+    "cut": "bread apple cake meat cheese onion tomato potato lemon fish flower",
+    "repair": "car bicycle lamp telephone computer door window chair table boat",
+    "steal": "object",
+    "lose": "key bag ring telephone hat pen letter ball book map",
+    "hide": "object",
+    "build": "house school church hospital hotel factory boat table library museum",
+    "choose": "object food",
+    "sing": "song",
+    "throw": "ball hat key box plate apple",
+    "break": "plate cup window mirror chair door lamp knife telephone",
+    "call": "person dog",
+    "show": "picture book map film letter ring car house",
+    "collect": "book map flower picture letter key ring newspaper",
+    "lift": "box bag table chair ball book",
+    "push": "car chair table door box bicycle",
+}
+"""Transitive verb -> categories and concepts it can have as its object."""
+
+ANIMALS_DO = "see eat drink hear sleep live play run wait swim rest".split()
+
+SAID_OF = {
+    "big": "animal object place",
+    "new": "object place",
+    "good": "food drink book film song story car hotel restaurant school hospital doctor teacher",
+    "beautiful": "object place queen princess bird horse",
+    "small": "animal object place",
+    "bad": "book film song story car hotel restaurant school lawyer cook",
+    "old": "object place",
+    "red": "car door chair lamp cup plate bag shirt hat pen box ball flower bicycle apple tomato",
+    "famous": "singer writer artist lawyer judge journalist king queen book film song museum hotel"
+    " restaurant university church theatre",
+    "clever": "person dog monkey fox horse",
+    "expensive": "object food drink hotel restaurant",
+    "wonderful": "book film song story hotel restaurant garden museum teacher singer",
+    "terrible": "book film song story hotel restaurant",
+    "interesting": "book film story newspaper letter museum city",
+    "boring": "book film story newspaper song museum",
+    "clean_adj": "place plate cup shirt car window table knife",
+    "dirty": "place plate cup shirt car window table knife",
+    "cheap": "object food drink hotel restaurant",
+    "young": "person",
+    "rich": "person",
+    "poor": "person",
+    "brave": "person lion dog",
+    "lazy": "person cat donkey",
+    "kind": "person",
+    "strong": "person animal",
+    "dangerous": "lion bear wolf snake elephant street city knife",
+    "fresh": "bread apple fish meat egg cheese salad tomato milk juice butter",
+    "sweet": "apple cake orange banana honey tea juice",
+    "cold": "soup water milk tea coffee juice rice meat",
+    "heavy": "box bag table book door boat carpet chair",
+    "long": "letter street song story film carpet",
+    "quiet": "village garden library street park room beach church",
+    "white": "car door chair cup plate bag shirt hat flower horse cat rabbit house",
+    "black": "car door chair cup bag shirt hat pen box horse cat dog",
+    "green": "car door chair lamp bag shirt hat box ball bicycle apple",
+    "blue": "car door chair lamp cup plate bag shirt hat pen ball bicycle",
+}
+"""Adjective -> categories and concepts it can be said of."""
+
+COLOURS = frozenset({"red", "white", "black", "green", "blue"})
+"""Only beside a noun: a colour is not more or less so."""
+
+SENTIMENT = {
+    **dict.fromkeys("good beautiful wonderful interesting fresh clever kind brave".split(), 1),
+    **dict.fromkeys("bad terrible boring dirty dangerous lazy".split(), 0),
+}
+"""Adjectives that praise (1) or blame (0)."""
+
+OPPOSITE = {
+    "big": "small", "new": "old", "good": "bad", "wonderful": "terrible", "rich": "poor",
+    "interesting": "boring", "clean_adj": "dirty", "expensive": "cheap", "small": "big",
+    "old": "new", "bad": "good", "terrible": "wonderful", "boring": "interesting",
+    "dirty": "clean_adj", "cheap": "expensive", "poor": "rich",
+}  # fmt: skip
+"""Adjectives that cannot both hold."""
+
+TENSES = {
+    "every_day": (Tense.PRESENT,),
+    "always": (Tense.PRESENT,),
+    "now": (Tense.PRESENT,),
+    "today": (Tense.PRESENT, Tense.FUTURE),
+    "in_the_morning": (Tense.PRESENT, Tense.PAST, Tense.FUTURE),
+    "in_the_evening": (Tense.PRESENT, Tense.PAST, Tense.FUTURE),
+    "yesterday": (Tense.PAST,),
+    "last_week": (Tense.PAST,),
+    "last_year": (Tense.PAST,),
+    "in_year": (Tense.PAST,),
+    "tomorrow": (Tense.FUTURE,),
+    "soon": (Tense.FUTURE,),
+    "next_week": (Tense.FUTURE,),
+    "next_year": (Tense.FUTURE,),
+}
+"""Time -> the tenses it goes with; days of the week go with past and future."""
+
+NEEDS_PLACE = frozenset({"live"})
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The concepts of a world and their combinations, as tuples ready to be drawn from."""
+
+    categories: dict[str, tuple[str, ...]]
+    objects: dict[str, tuple[str, ...]]
+    """Transitive verb -> nouns."""
+    adjectives: dict[str, tuple[str, ...]]
+    """Noun -> adjectives."""
+    countable: frozenset[str]
+    times: dict[Tense, tuple[str, ...]]
+    animal_transitive: tuple[str, ...]
+    animal_intransitive: tuple[str, ...]
+
+
+def make_inventory(concepts: int | None) -> Inventory:
+    """The whole inventory, or about that many concepts: the first of every category."""
+    categories = _categories(concepts)
+    nouns = {name: categories[name] for name in ("person", "animal", "food", "drink", "object")}
+    nouns["place"] = categories["place"]
+    objects = {verb: _expand(TAKES[verb], nouns) for verb in categories["transitive"]}
+    objects = {verb: taken for verb, taken in objects.items() if taken}
+    adjectives: dict[str, tuple[str, ...]] = {n: () for group in nouns.values() for n in group}
+    for adjective in categories["adjective"]:
+        for noun in _expand(SAID_OF[adjective], nouns):
+            adjectives[noun] += (adjective,)
+    english = read_lexicon("en")
+    times = {
+        tense: tuple(
+            time
+            for time in categories["time"]
+            if tense in TENSES.get(time, (Tense.PAST, Tense.FUTURE))
+        )
+        for tense in Tense
+    }
+    intransitive = categories["intransitive"]
+    return Inventory(
+        categories={**categories, "transitive": tuple(objects)},
+        objects=objects,
+        adjectives=adjectives,
+        countable=frozenset(noun for noun in adjectives if "pl" in english[noun].options),
+        times=times,
+        animal_transitive=tuple(v for v in objects if v in ANIMALS_DO),
+        animal_intransitive=tuple(verb for verb in intransitive if verb in ANIMALS_DO),
+    )
+
+
+def _categories(concepts: int | None) -> dict[str, tuple[str, ...]]:
+    whole: dict[str, list[str]] = {}
+    english = read_lexicon("en")
+    for key, entry in english.items():
+        whole.setdefault(entry.category, []).append(key)
+    share = 1.0 if concepts is None else min(1.0, concepts / len(english))
+    least = 3
+    return {
+        name: tuple(keys[: max(least, round(len(keys) * share))]) for name, keys in whole.items()
+    }
+
+
+def _expand(names: str, nouns: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The nouns meant by a list of categories and concepts, those of this world only."""
+    here = {noun for group in nouns.values() for noun in group}
+    found: list[str] = []
+    for name in names.split():
+        found.extend(nouns[name] if name in nouns else [name] if name in here else [])
+    return tuple(found)

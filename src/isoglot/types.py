@@ -1,0 +1,222 @@
+"""The values that cross folders: vocabulary, examples, sequences, rows and batches.
+
+One sequence type serves every encoder objective (see `Sequence`); one mask rule says who may look
+at whom inside it (`Rule`, `ALLOW`); packed into `Rows`, the sequences of all objectives go through
+the encoder in one pass.
+
+    Text, Pair  --objective.build-->  Sequence  --pack-->  Rows  --encode-->  losses
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch import Tensor
+
+IntArray = npt.NDArray[np.int32]
+LongArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+IGNORE = -100
+"""The target of a position where nothing is predicted (cross-entropy's own ignore index)."""
+
+
+class Rule(IntEnum):
+    """Who may look at whom inside a sequence, as a table over the tokens' parts (`ALLOW`)."""
+
+    FULL = 0
+    """Every token sees every token: MLM, TLM, sentences, descriptions."""
+    TRANSLATE = 1
+    """Part 0 is a sentence and sees itself; part 1, slots of its translation, sees both parts."""
+    GENERATE = 2
+    """Part 0 is a sentence and sees itself; a slot (part 1) sees the sentence and itself only."""
+
+
+ALLOW: npt.NDArray[np.bool_] = np.array(
+    [
+        [[True, True], [True, True]],
+        [[True, False], [True, True]],
+        [[True, False], [True, False]],
+    ]
+)
+"""`ALLOW[rule][part of the query][part of the key]`. A token always sees itself besides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """What batching needs to know of a tokenizer: sizes, special ids, where words start."""
+
+    size: int
+    """Number of ids the tokenizer can produce, special tokens included."""
+    cls: int
+    """First token of a sequence: `<s>` or `[CLS]`."""
+    sep: int
+    """Last token of a sequence, and the separator: `</s>` or `[SEP]`."""
+    pad: int
+    mask: int
+    special: tuple[int, ...]
+    """All special ids, ascending: never masked, never drawn as a random replacement."""
+    word_starts: BoolArray
+    """For each id: does this piece begin a new word? Drives whole-word masking."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """One draw from a text stream: consecutive sentences of one language, no special tokens
+    at the edges (separators between sentences are there if the stream was asked for them).
+    """
+
+    ids: IntArray
+    sentences: IntArray
+    """Index of the sentence of each token, from 0."""
+    language: int
+    key: int = 0
+    """Identity of the example inside the corpus: equal keys are the same text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """One draw from a stream of translations: two sentences, in the order the stream drew."""
+
+    first: IntArray
+    second: IntArray
+    first_language: int
+    second_language: int
+    key: int = 0
+
+
+Example = Text | Pair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sequence:
+    """What every objective builds: tokens that are encoded together and see no other sequence.
+
+    All arrays have one entry a token. The original ids are always
+    `where(targets != IGNORE, targets, ids)`.
+    """
+
+    ids: IntArray
+    positions: IntArray
+    """From 0; the model adds its own offset (XLM-R starts at 2)."""
+    languages: IntArray
+    sentences: IntArray
+    parts: IntArray
+    """The token's role, read by the rule: 0 a sentence, 1 a slot."""
+    targets: IntArray
+    """The original id where it must be predicted, else IGNORE."""
+    rule: Rule = Rule.FULL
+    sites: Mapping[str, LongArray] = field(default_factory=dict)
+    """Named positions an objective wants back: the [CLS], the first token of a mention, ..."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def original(self) -> IntArray:
+        """The ids before masking."""
+        return np.where(self.targets != IGNORE, self.targets, self.ids)
+
+
+@dataclass(slots=True, kw_only=True)
+class Rows:
+    """Packed sequences: B rows of L tokens, every tensor (B, L) int64. Padding has sequence -1."""
+
+    ids: Tensor
+    positions: Tensor
+    languages: Tensor
+    sentences: Tensor
+    parts: Tensor
+    rules: Tensor
+    sequences: Tensor
+    """Index of the token's sequence inside its row, -1 for padding."""
+
+    def to(self, device: object) -> Rows:
+        """The same rows on a device, copied without waiting where the memory is pinned."""
+        return Rows(**{name: _to(getattr(self, name), device) for name in self.__slots__})
+
+    def pin_memory(self) -> Rows:
+        """The same rows in page-locked memory (called by the loader)."""
+        return Rows(**{name: getattr(self, name).pin_memory() for name in self.__slots__})
+
+
+@dataclass(slots=True, kw_only=True)
+class Batch:
+    """One micro-batch: the main rows, what is predicted where, and what each objective wants back.
+
+    `positions`, `targets` and `weights` list the prediction sites of all objectives, objective by
+    objective; `spans[name]` is the slice of one. A site is a flat index into rows (b * L + l).
+    `weights` is 1 at a real site and 0 where the buffer is padded to a fixed capacity.
+    """
+
+    rows: Rows
+    positions: Tensor
+    targets: Tensor
+    weights: Tensor
+    spans: dict[str, tuple[int, int]]
+    sites: dict[str, dict[str, Tensor]]
+    """objective -> site name -> flat indices into the main rows (or the objective's side rows)."""
+    side: dict[str, Rows]
+    """objective -> rows that only its `before_pass` encodes."""
+    counts: dict[str, int]
+    """objective -> number of things it predicts here, known before the pass."""
+    num_tokens: int
+    """Tokens that are not padding, main rows only."""
+    cursor: Cursor | None = None
+    """Where the data goes on after the step that this micro-batch belongs to."""
+
+    def to(self, device: object) -> Batch:
+        """The same batch with every tensor on a device."""
+        return self._map(lambda value: _to(value, device))
+
+    def pin_memory(self) -> Batch:
+        """The same batch in page-locked memory (called by the loader)."""
+        return self._map(lambda value: value.pin_memory())
+
+    def _map(self, change: object) -> Batch:
+        assert callable(change)
+        rows = {n: Rows(**{f: change(getattr(r, f)) for f in r.__slots__})
+                for n, r in {"": self.rows, **self.side}.items()}
+        return Batch(
+            rows=rows.pop(""),
+            positions=change(self.positions),
+            targets=change(self.targets),
+            weights=change(self.weights),
+            spans=self.spans,
+            sites={o: {n: change(v) for n, v in s.items()} for o, s in self.sites.items()},
+            side=rows,
+            counts=self.counts,
+            num_tokens=self.num_tokens,
+            cursor=self.cursor,
+        )
+
+
+class Draw(NamedTuple):
+    """One draw: which cell of the mixture, and the how-manieth draw from that cell it is."""
+
+    cell: int
+    counter: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """All the state of the data: what follows is a function of it and of the recipe."""
+
+    step: int = 0
+    draws: int = 0
+    """Draws taken so far in this stage; the n-th draw's cell is a function of the seed and n."""
+    counters: tuple[int, ...] = ()
+    """Draws taken from each cell (source, language)."""
+    pending: tuple[Draw, ...] = ()
+    """Draws taken but not yet packed, oldest first."""
+
+
+def _to(value: Tensor, device: object) -> Tensor:
+    return value.to(device=device, non_blocking=True)  # type: ignore[call-overload,no-any-return]

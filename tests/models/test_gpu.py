@@ -1,0 +1,76 @@
+"""FlexAttention as it runs in training: fused, with a backward pass, compiled once."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.models.tiny import ARCHITECTURES, replace, tiny_encoder
+from tests.models.worked_rows import mixed_rows
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an accelerator"),
+    # the compiler's advice on precision, and its own use of what it deprecates
+    pytest.mark.filterwarnings("ignore"),
+]
+
+
+def states_and_gradients(architecture, attention, dtype):
+    encoder = tiny_encoder(architecture, attention=attention).cuda()
+    _, rows = mixed_rows()
+    with torch.autocast("cuda", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
+        hidden = encoder(rows.to("cuda")).hidden
+    real = (rows.sequences >= 0).cuda()
+    hidden = hidden.float()[real]
+    (hidden * torch.linspace(-1, 1, hidden.shape[1], device="cuda")).sum().backward()
+    found = {n: w.grad for n, w in encoder.named_parameters() if w.grad is not None}
+    return hidden.detach(), found
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bf16"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_flex_is_sdpa(architecture, dtype):
+    tolerance = 1e-4 if dtype == torch.float32 else 0.1
+    flex, flex_gradients = states_and_gradients(architecture, "flex", dtype)
+    sdpa, sdpa_gradients = states_and_gradients(architecture, "sdpa", dtype)
+    assert relative(flex, sdpa) < tolerance
+    assert flex_gradients.keys() == sdpa_gradients.keys()
+    for name, gradient in flex_gradients.items():
+        # a gradient that cancels out (of a key's bias) is rounding: no relation to hold
+        if sdpa_gradients[name].norm() > 1e-2:
+            assert relative(gradient, sdpa_gradients[name]) < tolerance, name
+
+
+def relative(left, right):
+    return ((left - right).norm() / right.norm()).item()
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_neighbours_change_not_one_bit(architecture):
+    encoder = tiny_encoder(architecture).cuda()
+    rows = mixed_rows()[1].to("cuda")
+    others = rows.sequences != 1
+    ids = torch.where(others, (rows.ids * 7 + 3) % 101, rows.ids)
+    with torch.no_grad():
+        before, after = encoder(rows).hidden, encoder(replace(rows, ids=ids)).hidden
+    assert torch.equal(before[~others], after[~others])
+    assert not torch.equal(before[others], after[others])
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["masks-and-flex", "base-model-too"])
+@pytest.mark.parametrize("architecture", ["xlm-r", "modernbert"])
+def test_other_rows_of_one_shape_compile_nothing_anew(architecture, whole):
+    torch.compiler.reset()
+    encoder = tiny_encoder(architecture).cuda()
+    plain = tiny_encoder(architecture, attention="sdpa").cuda()
+    if whole:
+        encoder.compile()
+    encoder(mixed_rows(0)[1].to("cuda")).hidden.sum().backward()
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for seed in (1, 2):
+            rows = mixed_rows(seed)[1].to("cuda")
+            hidden = encoder(rows).hidden
+            hidden.sum().backward()
+            real = rows.sequences >= 0
+            assert relative(hidden[real], plain(rows).hidden[real]) < 1e-4

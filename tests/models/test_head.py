@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from isoglot.models.attention import masks
+from isoglot.models.head import HeadConfig
+from isoglot.types import IGNORE
+from tests.models.tiny import ARCHITECTURES, VOCABULARY, tiny_encoder
+from tests.models.worked_rows import mixed_rows
+
+NUM_SITES = 41
+
+
+def sites(rows):
+    """Some positions with targets and weights, every fourth of weight zero with no real target."""
+    rng = np.random.default_rng(3)
+    positions = torch.tensor(rng.choice(rows.ids.numel(), size=NUM_SITES, replace=False))
+    targets = torch.tensor(rng.integers(0, VOCABULARY, size=NUM_SITES))
+    weights = torch.ones(NUM_SITES, dtype=torch.float64)
+    weights[1::4] = 0.0
+    weights[2::4] = 0.5
+    targets[1::8] = IGNORE
+    return positions, targets, weights
+
+
+def full_logits(encoder, rows):
+    """Logits everywhere, the way transformers' own model computes them."""
+    return encoder.model(
+        input_ids=rows.ids,
+        position_ids=rows.positions + encoder.first_position,
+        attention_mask=masks(rows, encoder.model.config, "sdpa", encoder.model.dtype),
+    ).logits
+
+
+def gradients(encoder):
+    return {
+        name: weight.grad.clone()
+        for name, weight in encoder.named_parameters()
+        if weight.grad is not None
+    }
+
+
+@pytest.mark.parametrize("chunk", [7, 4096])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_sites_equal_full_logits(architecture, chunk):
+    _, rows = mixed_rows()
+    positions, targets, weights = sites(rows)
+    encoder = tiny_encoder(architecture, head=HeadConfig(chunk=chunk)).double()
+
+    logits = full_logits(encoder, rows).flatten(0, 1)
+    real = weights > 0
+    expected = (
+        F.cross_entropy(logits[positions[real]], targets[real], reduction="none") * weights[real]
+    )
+    expected.sum().backward()
+    expected_gradients = gradients(encoder)
+    encoder.zero_grad()
+
+    found = encoder.site_losses(encoder(rows), positions, targets, weights)
+    found.losses.sum().backward()
+    torch.testing.assert_close(found.losses[real], expected, rtol=1e-9, atol=0)
+    assert torch.equal(found.losses[~real], torch.zeros_like(found.losses[~real]))
+    assert torch.equal(found.correct[real], logits[positions[real]].argmax(-1) == targets[real])
+    assert not found.correct[~real].any()
+    found_gradients = gradients(encoder)
+    assert found_gradients.keys() == expected_gradients.keys()
+    for name, gradient in found_gradients.items():
+        torch.testing.assert_close(gradient, expected_gradients[name], rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("chunk", [3, 4096])
+def test_zero_weight_gives_no_gradient_at_all(chunk):
+    _, rows = mixed_rows()
+    positions, targets, weights = sites(rows)
+    encoder = tiny_encoder("xlm-r", head=HeadConfig(chunk=chunk))
+    states = encoder(rows)
+    states.hidden.retain_grad()
+    encoder.site_losses(states, positions, targets, weights.float()).losses.sum().backward()
+    assert states.hidden.grad is not None
+    at_sites = states.hidden.grad.flatten(0, 1)[positions]
+    assert torch.equal(at_sites[weights == 0], torch.zeros_like(at_sites[weights == 0]))
+    assert at_sites[weights > 0].abs().sum(dim=-1).min() > 0
+
+
+def test_zero_weight_is_never_correct():
+    _, rows = mixed_rows()
+    encoder = tiny_encoder("xlm-r")
+    states, positions = encoder(rows), torch.arange(6)
+    likeliest = encoder.logits_at(states, positions).argmax(dim=-1)
+    weights = torch.tensor([1.0, 0.0, 1.0, 0.0, 0.0, 0.5])
+    found = encoder.site_losses(states, positions, likeliest, weights)
+    assert torch.equal(found.correct, weights > 0)
+
+
+def test_zero_weight_silences_broken_states():
+    """Where the buffer is padded nothing may come out, not even what zero times NaN is."""
+    _, rows = mixed_rows()
+    encoder = tiny_encoder("bert")
+    states = encoder(rows)
+    states.hidden = torch.where(torch.arange(144)[:, None] == 5, torch.nan, states.hidden)
+    found = encoder.site_losses(
+        states, torch.tensor([4, 5]), torch.tensor([9, 9]), torch.tensor([1.0, 0.0])
+    )
+    assert found.losses[0] > 0
+    assert found.losses[1] == 0
+
+
+def test_padded_sites_may_repeat_a_position():
+    _, rows = mixed_rows()
+    encoder = tiny_encoder("bert")
+    states = encoder(rows)
+    one = encoder.site_losses(states, torch.tensor([0]), torch.tensor([9]), torch.ones(1))
+    padded = encoder.site_losses(
+        states, torch.zeros(5, dtype=torch.long), torch.full((5,), 9), torch.eye(5)[0]
+    )
+    torch.testing.assert_close(padded.losses.sum(), one.losses.sum())
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_logits_at_sites(architecture):
+    _, rows = mixed_rows()
+    encoder = tiny_encoder(architecture)
+    positions = torch.tensor([0, 77, 150, 200])
+    with torch.no_grad():
+        expected = full_logits(encoder, rows).flatten(0, 1)[positions]
+        found = encoder.logits_at(encoder(rows), positions)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_losses_are_float32_under_bf16_weights():
+    _, rows = mixed_rows()
+    encoder = tiny_encoder("xlm-r")
+    states = encoder(rows)
+    states.hidden = states.hidden.to(torch.bfloat16)
+    encoder.model.lm_head.to(torch.bfloat16)
+    found = encoder.site_losses(states, torch.arange(4), torch.arange(4), torch.ones(4))
+    assert found.losses.dtype == torch.float32

@@ -1,0 +1,173 @@
+"""Tiny random encoders and rows, and slow references that share no code with what they check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import (
+    AlbertConfig,
+    AutoModelForMaskedLM,
+    BertConfig,
+    ElectraConfig,
+    EuroBertConfig,
+    ModernBertConfig,
+    RobertaConfig,
+    XLMRobertaConfig,
+)
+
+from isoglot.models.attention import PACKED
+from isoglot.models.dropout import set_dropout
+from isoglot.models.encoder import Encoder, ModelConfig
+from isoglot.types import ALLOW, Rows, Rule
+
+VOCABULARY = 101
+NUM_LANGUAGES = 3
+WINDOW = 6
+SHAPE: dict[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 48,
+    "max_position_embeddings": 72,
+    # far larger than usual: what a token sees must show in what comes out
+    "initializer_range": 0.3,
+}
+IDS = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
+CONFIGS = {
+    "xlm-r": lambda: XLMRobertaConfig(**SHAPE, **IDS),
+    "roberta": lambda: RobertaConfig(**SHAPE, **IDS),
+    "bert": lambda: BertConfig(**SHAPE, **IDS),
+    "albert": lambda: AlbertConfig(**SHAPE, **IDS, embedding_size=24),
+    "electra": lambda: ElectraConfig(**SHAPE, **IDS, embedding_size=24),
+    "eurobert": lambda: EuroBertConfig(**SHAPE, **IDS, num_key_value_heads=1, mask_token_id=3),
+    "modernbert": lambda: ModernBertConfig(
+        **SHAPE, **IDS, local_attention=2 * WINDOW, global_attn_every_n_layers=3, cls_token_id=0,
+        sep_token_id=2,
+    ),
+}  # fmt: skip
+ARCHITECTURES = tuple(CONFIGS)
+
+
+def tiny_model(architecture: str, *, attention: str = PACKED, seed: int = 0) -> Any:
+    """A `*ForMaskedLM` model with random weights."""
+    torch.manual_seed(seed)
+    config = CONFIGS[architecture]()
+    set_dropout(config, hidden=None)
+    return AutoModelForMaskedLM.from_config(config, attn_implementation=attention).eval()
+
+
+def tiny_encoder(architecture: str, **settings: Any) -> Encoder:
+    """An encoder around a tiny model, in evaluation mode."""
+    return Encoder(
+        tiny_model(architecture), ModelConfig(**settings), num_languages=NUM_LANGUAGES
+    ).eval()
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """One sequence to pack."""
+
+    ids: list[int]
+    positions: list[int]
+    parts: list[int]
+    rule: Rule
+    languages: list[int]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def random_tokens(rng: np.random.Generator, rule: Rule, length: int) -> Tokens:
+    """A sequence; under a rule with slots, its last third are slots at rising positions."""
+    num_slots = 0 if rule is Rule.FULL else max(1, length // 3)
+    sentence = length - num_slots
+    slots = np.sort(rng.choice(length + 4, size=num_slots, replace=False))
+    return Tokens(
+        ids=rng.integers(4, VOCABULARY, size=length).tolist(),
+        positions=[*range(sentence), *slots.tolist()],
+        parts=[0] * sentence + [1] * num_slots,
+        rule=rule,
+        languages=rng.integers(0, NUM_LANGUAGES, size=length).tolist(),
+    )
+
+
+def pack(rows: list[list[Tokens]], length: int) -> Rows:
+    """Rows with these sequences, in order, padded to a length."""
+    columns: dict[str, list[list[int]]] = {name: [] for name in Rows.__slots__}
+    for row in rows:
+        pads = length - sum(map(len, row))
+        assert pads >= 0
+        own: dict[str, list[int]] = {name: [] for name in Rows.__slots__}
+        for index, tokens in enumerate(row):
+            own["ids"] += tokens.ids
+            own["positions"] += tokens.positions
+            own["parts"] += tokens.parts
+            own["languages"] += tokens.languages
+            own["sentences"] += [0] * len(tokens)
+            own["rules"] += [int(tokens.rule)] * len(tokens)
+            own["sequences"] += [index] * len(tokens)
+        for name, fill in (("ids", IDS["pad_token_id"]), ("sequences", -1)):
+            own[name] += [fill] * pads
+        for name, values in own.items():
+            columns[name].append(values + [0] * (length - len(values)))
+    return Rows(**{name: torch.tensor(values) for name, values in columns.items()})
+
+
+def replace(rows: Rows, **changes: torch.Tensor) -> Rows:
+    """The same rows with other tensors in some places."""
+    return Rows(**{name: changes.get(name, getattr(rows, name)) for name in Rows.__slots__})
+
+
+def slow_sees(rows: Rows, row: int, query: int, key: int, *, window: int | None = None) -> bool:
+    """The mask rule, one pair of tokens at a time."""
+    if query == key:
+        return True
+    sequence = int(rows.sequences[row, query])
+    if sequence == -1 or sequence != int(rows.sequences[row, key]):
+        return False
+    own, other = int(rows.parts[row, query]), int(rows.parts[row, key])
+    if not ALLOW[int(rows.rules[row, query])][own][other]:
+        return False
+    distance = abs(int(rows.positions[row, query]) - int(rows.positions[row, key]))
+    return window is None or own != other or distance <= window
+
+
+def slow_mask(rows: Rows, *, window: int | None = None) -> torch.Tensor:
+    """(B, L, L) bool, from a double loop."""
+    num_rows, length = rows.ids.shape
+    return torch.tensor(
+        [
+            [
+                [slow_sees(rows, b, q, k, window=window) for k in range(length)]
+                for q in range(length)
+            ]
+            for b in range(num_rows)
+        ]
+    )
+
+
+def alone(encoder: Encoder, tokens: Tokens) -> torch.Tensor:
+    """States (n, D) of one sequence, unpacked, through the bare transformers model.
+
+    Under rule `full` the model is called as anyone would call it; otherwise with a dense mask.
+    """
+    base = encoder.model.base_model
+    ids = torch.tensor([tokens.ids])
+    if tokens.rule is Rule.FULL:
+        return base(input_ids=ids).last_hidden_state[0]
+    single = pack([[tokens]], len(tokens))
+
+    def dense(window: int | None) -> torch.Tensor:
+        return torch.where(slow_mask(single, window=window), 0.0, -1e30)[:, None]
+
+    local = "sliding_attention" in (getattr(encoder.model.config, "layer_types", None) or ())
+    mask = {"full_attention": dense(None), "sliding_attention": dense(WINDOW)}
+    return base(
+        input_ids=ids,
+        position_ids=single.positions + encoder.first_position,
+        attention_mask=mask if local else mask["full_attention"],
+    ).last_hidden_state[0]
