@@ -67,7 +67,7 @@ def config(**changes: object) -> PrepareConfig:
                 files={f"aa-{other}": (f"pairs/aa-{other}.tsv",) for other in LANGUAGES[1:]},
             ),
         },
-        "tokenizer": TokenizerConfig(size=300),
+        "tokenizer": TokenizerConfig(size=400, byte_fallback=False),
         "heldout_share": 0.05,
         **changes,
     }

@@ -1,4 +1,4 @@
-"""The errors a user can cause. Each message names the file and says the fix; none needs a traceback."""
+"""The errors a user can cause. Each message names the file and says the fix."""
 
 from __future__ import annotations
 

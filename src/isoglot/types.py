@@ -9,21 +9,19 @@ the encoder in one pass.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from torch import Tensor
+from torch import Tensor
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
 
 IGNORE = -100
 """The target of a position where nothing is predicted (cross-entropy's own ignore index)."""
@@ -66,12 +64,23 @@ class Vocabulary:
     """All special ids, ascending: never masked, never drawn as a random replacement."""
     word_starts: BoolArray
     """For each id: does this piece begin a new word? Drives whole-word masking."""
+    is_special: BoolArray = field(init=False, repr=False, compare=False)
+    """For each id: is it special?"""
+    ordinary: LongArray = field(init=False, repr=False, compare=False)
+    """The ids that are not special."""
+
+    def __post_init__(self) -> None:
+        is_special = np.zeros(self.size, np.bool_)
+        is_special[list(self.special)] = True
+        object.__setattr__(self, "is_special", is_special)
+        object.__setattr__(self, "ordinary", np.flatnonzero(~is_special))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """One draw from a text stream: consecutive sentences of one language, no special tokens
-    at the edges (separators between sentences are there if the stream was asked for them).
+    """One draw from a text stream: consecutive sentences of one language.
+
+    No special tokens at the edges; separators between sentences if the stream was asked for them.
     """
 
     ids: IntArray
@@ -182,8 +191,10 @@ class Batch:
 
     def _map(self, change: object) -> Batch:
         assert callable(change)
-        rows = {n: Rows(**{f: change(getattr(r, f)) for f in r.__slots__})
-                for n, r in {"": self.rows, **self.side}.items()}
+        rows = {
+            n: Rows(**{f: change(getattr(r, f)) for f in r.__slots__})
+            for n, r in {"": self.rows, **self.side}.items()
+        }
         return Batch(
             rows=rows.pop(""),
             positions=change(self.positions),

@@ -161,6 +161,12 @@ def test_layers_end_in_the_hidden_states(architecture):
     assert encoder(rows).layers is None
 
 
+def test_flex_does_not_train_on_a_cpu():
+    encoder = tiny_encoder("bert", attention="flex").train()
+    with pytest.raises(ModelError, match=r"Leave model\.attention at auto"):
+        encoder(mixed_rows()[1])
+
+
 @pytest.mark.parametrize("where", ["all", "slots"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_new_language_embeddings_change_nothing(architecture, where):

@@ -62,15 +62,13 @@ class Builder(Dataset[Batch]):
                     place += 1
         return self._batch(main, sides, found, plan)
 
-    def _build(
-        self, plan: MicroPlan, draw: int
-    ) -> list[tuple[str, int, tuple[Sequence, ...]]]:
+    def _build(self, plan: MicroPlan, draw: int) -> list[tuple[str, int, tuple[Sequence, ...]]]:
         """The sequences of one draw, objective by objective."""
         number, counter = int(plan.cells[draw]), int(plan.counters[draw])
         cell = self.mixture.cells[number]
         part, index = cell.locate(int(plan.examples[draw]))
         try:
-            example = part.example(index, _generator(self._keys[number], counter, 0))
+            example = part.example(index, float(plan.chances[draw]))
             return [
                 (
                     name,
@@ -109,8 +107,7 @@ class Builder(Dataset[Batch]):
             spans=spans,
             sites={
                 objective: {
-                    name: torch.from_numpy(np.concatenate(places))
-                    for name, places in sites.items()
+                    name: torch.from_numpy(np.concatenate(places)) for name, places in sites.items()
                 }
                 for objective, sites in found.sites.items()
             },
@@ -168,4 +165,6 @@ class _Found:
 
 def _generator(key: int, counter: int, objective: int) -> np.random.Generator:
     """The generator of one draw: a counter-based one needs no warming up."""
-    return np.random.Generator(np.random.Philox(key=np.array([key, counter * 64 + objective], np.uint64)))
+    return np.random.Generator(
+        np.random.Philox(key=np.array([key, counter * 64 + objective], np.uint64))
+    )

@@ -50,7 +50,9 @@ def open_streams(
     for config in streams.values():
         chosen = tuple((name, makers[name]) for name in config.objectives)
 
-        def fits(sizes: IntArray, chosen: tuple[tuple[str, SequenceMaker], ...] = chosen) -> BoolArray:
+        def fits(
+            sizes: IntArray, chosen: tuple[tuple[str, SequenceMaker], ...] = chosen
+        ) -> BoolArray:
             lengths = np.concatenate([maker.lengths(sizes) for _, maker in chosen], axis=1)
             return np.asarray(lengths.max(axis=1) <= row_length)
 
@@ -148,7 +150,7 @@ def _capacity(mixture: Mixture, tokens: int) -> int:
     highest = 0.0
     for cell in mixture.cells:
         stream = mixture.streams[cell.stream]
-        sizes = cell.sizes(np.arange(min(4096, cell.num_examples)))
+        sizes = cell.sample(4096)
         targets = sum(maker.max_targets(sizes).sum() for _, maker in stream.makers)
         highest = max(highest, float(targets / stream.lengths(sizes)[:, stream.main()].sum()))
     return 64 * int(np.ceil(1.02 * highest * tokens / 64))

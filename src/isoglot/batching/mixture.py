@@ -15,20 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from isoglot.batching.permutation import key_of, permute, uniform
+from isoglot.batching.streams import Part, SequenceMaker, StreamConfig
 from isoglot.errors import CorpusError
-from isoglot.types import IntArray, LongArray
 
 if TYPE_CHECKING:
-    from isoglot.batching.streams import Part, SequenceMaker, StreamConfig
+    from isoglot.types import FloatArray, IntArray, LongArray
 
-FloatArray = npt.NDArray[np.float64]
 _SAMPLED = 4096
 """Examples looked at to tell the mean length of a part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenStream:
-    """A stream opened on a corpus: its parts, and the data halves of the objectives that read it."""
+    """A stream opened on a corpus: its parts, and the data halves that read it."""
 
     config: StreamConfig
     parts: tuple[Part, ...]
@@ -43,25 +42,35 @@ class OpenStream:
         """Which of a draw's sequences go into the main rows."""
         flags = []
         for _, maker in self.makers:
-            number = maker.lengths(self.parts[0].sizes(np.zeros(1, np.int64))).shape[1]
+            some = self.parts[0].sizes(np.zeros(1, np.int64), np.zeros(1))
+            number = maker.lengths(some).shape[1]
             flags += [True] * (number - maker.num_side) + [False] * maker.num_side
         return np.array(flags)
 
     def mean_length(self, part: Part) -> float:
         """Tokens in the main rows that one draw from a part gives on average."""
-        sample = np.linspace(0, part.num_examples - 1, min(_SAMPLED, part.num_examples))
-        lengths = self.lengths(part.sizes(sample.astype(np.int64)))
+        number = min(_SAMPLED, part.num_examples)
+        sample = np.linspace(0, part.num_examples - 1, number).astype(np.int64)
+        lengths = self.lengths(part.sizes(sample, np.zeros(number)))
         return float(lengths[:, self.main()].sum(axis=1).mean())
 
 
 class Cell:
     """What one draw can choose: one part of a stream, or the union of all its parts."""
 
-    def __init__(self, stream: int, name: str, parts: tuple[Part, ...], seed: int, stage: int):
+    def __init__(
+        self, stream: int, name: str, parts: tuple[Part, ...], seed: int, stage: int
+    ) -> None:
         self.stream, self.name, self.parts = stream, name, parts
         self.ends = np.cumsum([part.num_examples for part in parts])
         self.num_examples = int(self.ends[-1])
         self._seed, self._stage = seed, stage
+        self._chance_key = key_of(seed, stage, "chances", name)
+
+    def sample(self, most: int) -> IntArray:
+        """Sizes of some examples, to reckon with."""
+        number = min(most, self.num_examples)
+        return self.sizes(np.arange(number), np.zeros(number))
 
     def indices(self, counters: LongArray) -> LongArray:
         """The example of the c-th draw from this cell; each is drawn once in every epoch."""
@@ -78,16 +87,21 @@ class Cell:
         part = int(np.searchsorted(self.ends, index, "right"))
         return self.parts[part], index - (int(self.ends[part - 1]) if part else 0)
 
-    def sizes(self, indices: LongArray) -> IntArray:
+    def chances(self, counters: LongArray) -> FloatArray:
+        """A number in [0, 1) for each draw from this cell: the choices its objectives share."""
+        return uniform(self._chance_key, counters)
+
+    def sizes(self, indices: LongArray, chances: FloatArray) -> IntArray:
         """(n, k) sizes of examples, whatever part holds them."""
         if len(self.parts) == 1:
-            return self.parts[0].sizes(indices)
+            return self.parts[0].sizes(indices, chances)
         owners = np.searchsorted(self.ends, indices, "right")
         starts = self.ends - [part.num_examples for part in self.parts]
         found: IntArray | None = None
         for number in np.unique(owners):
             chosen = owners == number
-            sizes = self.parts[number].sizes(indices[chosen] - starts[number])
+            local = indices[chosen] - starts[number]
+            sizes = self.parts[number].sizes(local, chances[chosen])
             if found is None:
                 found = np.empty((len(indices), sizes.shape[1]), np.int32)
             found[chosen] = sizes
@@ -128,7 +142,7 @@ class Mixture:
 
 
 def smoothed(counts: FloatArray, alpha: float) -> FloatArray:
-    """p proportional to N^alpha."""
+    """P proportional to N^alpha."""
     powers = counts**alpha
     return np.asarray(powers / powers.sum(), dtype=np.float64)
 

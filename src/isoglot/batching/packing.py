@@ -9,14 +9,17 @@ That fills rows to 98-99 % and keeps micro-batches alike, which in-batch candida
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numba import njit
 
-from isoglot.types import IntArray, LongArray
+if TYPE_CHECKING:
+    from isoglot.types import IntArray, LongArray
 
 
 @njit(cache=True)
-def pack(
+def pack(  # noqa: C901 (one compiled loop)
     order: LongArray,
     starts: LongArray,
     groups: IntArray,

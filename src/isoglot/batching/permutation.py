@@ -10,11 +10,13 @@ permutation).
 from __future__ import annotations
 
 import hashlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from isoglot.types import LongArray
+if TYPE_CHECKING:
+    from isoglot.types import LongArray
 
 ROUNDS = 6
 _MASK = (1 << 64) - 1

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isoglot.batching.packing import pack
-from isoglot.types import Cursor, Draw, IntArray, LongArray
+from isoglot.batching.pool import Lookup, Pool, count_up, joined
+from isoglot.types import Cursor, Draw, FloatArray, IntArray, LongArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from isoglot.batching.mixture import Mixture
 
 _NO_LIMIT = 2**62
+_AT_A_TIME = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,7 @@ class MicroPlan:
     cells: LongArray
     counters: LongArray
     examples: LongArray
+    chances: FloatArray
     starts: LongArray
     """Draw d owns the sequences starts[d] .. starts[d + 1]."""
     rows: LongArray
@@ -56,29 +59,25 @@ class MicroPlan:
     """Where the data goes on after this micro-batch's step."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pool:
-    """Draws on the table while a step is planned."""
+@dataclass(slots=True, kw_only=True)
+class _Known:
+    """What was looked up already: a cursor, its waiting draws, and the draws that follow it."""
 
-    cells: LongArray
-    counters: LongArray
-    examples: LongArray
-    starts: LongArray
-    groups: IntArray
-    lengths: IntArray
-    targets: IntArray
-    tokens: LongArray
+    cursor: Cursor
+    waiting: Pool
+    following: Pool
 
 
 class Planner:
-    """Plans steps for one stage; has no state of its own."""
+    """Plans steps for one stage. What it remembers only saves look-ups: plans depend on cursors."""
 
-    def __init__(
-        self, mixture: Mixture, shape: BatchConfig, *, site_capacity: int | None
-    ) -> None:
+    def __init__(self, mixture: Mixture, shape: BatchConfig, *, site_capacity: int | None) -> None:
         self.mixture, self.shape, self.micro_rows = mixture, shape, shape.micro_rows
         self.num_micro = shape.rows // shape.micro_rows
         self.site_capacity = site_capacity
+        tokens = shape.rows * shape.row_length
+        self._wanted = tokens * (1 + shape.lookahead) + 2 * shape.row_length
+        self._known: _Known | None = None
         self.side_groups = {
             name: number
             for number, name in enumerate(
@@ -86,6 +85,7 @@ class Planner:
             )
         }
         self.side_rows = self._side_rows()
+        self._lookup = Lookup(mixture, self.side_groups)
 
     def steps(self, cursor: Cursor) -> Iterator[list[MicroPlan]]:
         """The plans of all steps that follow a cursor, without end."""
@@ -96,7 +96,9 @@ class Planner:
 
     def plan(self, cursor: Cursor) -> list[MicroPlan]:
         """The micro-batches of the step after a cursor."""
-        pool, draws, counters = self._draw(cursor)
+        known = self._look_up(cursor)
+        new = self._needed(known)
+        pool = joined(known.waiting, known.following[:new])
         waiting = len(cursor.pending)
         order = np.concatenate(
             [
@@ -105,15 +107,23 @@ class Planner:
             ]
         )
         plans, left = self._place(pool, order)
+        assert not left.all(), "a step that places nothing would never end"
+        counters = np.zeros(len(self.mixture.cells), np.int64)
+        counters[: len(cursor.counters)] = cursor.counters
+        counters += np.bincount(pool.cells[waiting:], minlength=len(counters))
+        remaining = pool[np.flatnonzero(left)]
         following = Cursor(
             step=cursor.step + 1,
-            draws=draws,
+            draws=cursor.draws + new,
             counters=tuple(counters.tolist()),
             pending=tuple(
-                Draw(int(pool.cells[d]), int(pool.counters[d])) for d in np.flatnonzero(left)
+                Draw(cell, counter)
+                for cell, counter in zip(
+                    remaining.cells.tolist(), remaining.counters.tolist(), strict=True
+                )
             ),
         )
-        assert not left.all(), "a step that places nothing would never end"
+        self._known = _Known(cursor=following, waiting=remaining, following=known.following[new:])
         return [replace(plan, cursor=following) for plan in plans]
 
     def once(self, most: int) -> Iterator[MicroPlan]:
@@ -130,80 +140,39 @@ class Planner:
         while len(cells):
             # only what can be placed is looked at: a pass over all stays linear
             window = min(len(cells), self.shape.rows * self.shape.row_length // 2)
-            pool = self._pool(cells[:window], counters[:window])
+            pool = self._lookup(cells[:window], counters[:window])
             plans, left = self._place(pool, np.argsort(-pool.tokens, kind="stable"))
             yield from (plan for plan in plans if len(plan.cells))
             cells = np.concatenate([pool.cells[left], cells[window:]])
             counters = np.concatenate([pool.counters[left], counters[window:]])
 
-    def _draw(self, cursor: Cursor) -> tuple[_Pool, int, LongArray]:
-        """Waiting draws and as many new ones as fill a step and the lookahead."""
-        capacity = self.shape.rows * self.shape.row_length
-        wanted = capacity * (1 + self.shape.lookahead) + 2 * self.shape.row_length
-        counters = np.zeros(len(self.mixture.cells), np.int64)
-        counters[: len(cursor.counters)] = cursor.counters
-        waiting = np.array(cursor.pending, np.int64).reshape(-1, 2)
-        pool = self._pool(waiting[:, 0], waiting[:, 1])
-        draws = cursor.draws
-        number = 64
-        while pool.tokens.sum() < wanted:
-            cells = self.mixture.cells_of(draws, number)
-            drawn = self._pool(cells, _count_up(cells, counters))
-            short = wanted - pool.tokens.sum()
-            needed = int(np.searchsorted(np.cumsum(drawn.tokens), short)) + 1
-            if needed > number:  # all of these are needed, and more
-                number = min(2 * number, 65536)
-            else:
-                drawn = self._pool(cells[:needed], drawn.counters[:needed])
-            counters += np.bincount(drawn.cells, minlength=len(counters))
-            draws += len(drawn.cells)
-            pool = _joined(pool, drawn)
-        return pool, draws, counters
+    def _look_up(self, cursor: Cursor) -> _Known:
+        """The waiting draws of a cursor, and enough new ones to fill a step and the lookahead."""
+        known = self._known
+        if known is None or known.cursor != cursor:
+            waiting = np.array(cursor.pending, np.int64).reshape(-1, 2)
+            none = np.zeros(0, np.int64)
+            known = _Known(
+                cursor=cursor,
+                waiting=self._lookup(waiting[:, 0], waiting[:, 1]),
+                following=self._lookup(none, none),
+            )
+        while known.waiting.tokens.sum() + known.following.tokens.sum() < self._wanted:
+            # look-ups are quick by the thousand and slow one by one
+            counters = np.zeros(len(self.mixture.cells), np.int64)
+            counters[: len(cursor.counters)] = cursor.counters
+            counters += np.bincount(known.following.cells, minlength=len(counters))
+            cells = self.mixture.cells_of(cursor.draws + len(known.following.cells), _AT_A_TIME)
+            more = self._lookup(cells, count_up(cells, counters))
+            known = replace(known, following=joined(known.following, more))
+        return known
 
-    def _pool(self, cells: LongArray, counters: LongArray) -> _Pool:
-        """Look up the examples and lengths of draws."""
-        examples = np.zeros(len(cells), np.int64)
-        targets = np.zeros(len(cells), np.int32)
-        per_draw = np.zeros(len(cells), np.int64)
-        rows: list[tuple[LongArray, IntArray, IntArray]] = []
-        for number in np.unique(cells):
-            chosen = np.flatnonzero(cells == number)
-            cell = self.mixture.cells[number]
-            stream = self.mixture.streams[cell.stream]
-            examples[chosen] = cell.indices(counters[chosen])
-            sizes = cell.sizes(examples[chosen])
-            lengths = stream.lengths(sizes)
-            targets[chosen] = sum(maker.max_targets(sizes) for _, maker in stream.makers)
-            per_draw[chosen] = lengths.shape[1]
-            rows.append((chosen, lengths, self._groups_of(cell.stream, sizes)))
-        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(per_draw)])
-        lengths_of = np.zeros(starts[-1], np.int32)
-        groups_of = np.zeros(starts[-1], np.int32)
-        for chosen, lengths, groups in rows:
-            places = starts[chosen][:, None] + np.arange(lengths.shape[1])
-            lengths_of[places] = lengths
-            groups_of[places] = groups
-        main = np.where(groups_of == 0, lengths_of, 0)
-        tokens = np.add.reduceat(np.append(main, 0), starts[:-1]) if len(cells) else per_draw
-        return _Pool(
-            cells=cells,
-            counters=counters,
-            examples=examples,
-            starts=starts,
-            groups=groups_of,
-            lengths=lengths_of,
-            targets=targets,
-            tokens=tokens.astype(np.int64),
-        )
-
-    def _groups_of(self, stream: int, sizes: IntArray) -> IntArray:
-        """The group of rows of each sequence of a draw: 0, or that of its objective's side rows."""
-        groups: list[int] = []
-        for name, maker in self.mixture.streams[stream].makers:
-            number = maker.lengths(sizes[:1]).shape[1]
-            groups += [0] * (number - maker.num_side)
-            groups += [self.side_groups.get(name, 0)] * maker.num_side
-        return np.array(groups, np.int32)
+    def _needed(self, known: _Known) -> int:
+        """How many of the draws that follow are taken for this step."""
+        short = self._wanted - known.waiting.tokens.sum()
+        if short <= 0:
+            return 0
+        return int(np.searchsorted(np.cumsum(known.following.tokens), short)) + 1
 
     def _side_rows(self) -> dict[str, int]:
         """Side rows a micro-batch needs, from the mean lengths, with an eighth to spare."""
@@ -213,16 +182,14 @@ class Planner:
             cells = [cell for cell in self.mixture.cells if cell.stream == number]
             for name, maker in stream.makers:
                 if maker.num_side:
-                    sizes = np.concatenate(
-                        [c.sizes(np.arange(min(512, c.num_examples))) for c in cells]
-                    )
+                    sizes = np.concatenate([cell.sample(512) for cell in cells])
                     side = maker.lengths(sizes)[:, -maker.num_side :].sum()
                     main = stream.lengths(sizes)[:, stream.main()].sum()
                     share = stream.config.share / total
                     rows[name] = 1 + int(1.125 * self.micro_rows * share * side / main)
         return rows
 
-    def _place(self, pool: _Pool, order: LongArray) -> tuple[list[MicroPlan], np.ndarray]:
+    def _place(self, pool: Pool, order: LongArray) -> tuple[list[MicroPlan], np.ndarray]:
         most_rows = max([self.micro_rows, *self.side_rows.values()])
         room = np.zeros((self.num_micro, 1 + len(self.side_groups), most_rows), np.int64)
         room[:, 0, : self.micro_rows] = self.shape.row_length
@@ -239,43 +206,23 @@ class Planner:
             np.full(self.num_micro, sites, np.int64),
             self.shape.row_length,
         )
+        owner = np.repeat(micro_of, np.diff(pool.starts))
         plans = []
         for number in range(self.num_micro):
             draws = np.flatnonzero(micro_of == number)
-            per_draw = np.diff(pool.starts)[draws]
-            starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(per_draw)])
-            within = np.arange(starts[-1]) - np.repeat(starts[:-1], per_draw)
-            places = np.repeat(pool.starts[draws], per_draw) + within
+            placed = pool[draws]
+            sequences = np.flatnonzero(owner == number)
             plans.append(
                 MicroPlan(
-                    cells=pool.cells[draws],
-                    counters=pool.counters[draws],
-                    examples=pool.examples[draws],
-                    starts=starts,
-                    rows=row_of[places],
-                    offsets=offset_of[places],
-                    lengths=pool.lengths[places],
+                    cells=placed.cells,
+                    counters=placed.counters,
+                    examples=placed.examples,
+                    chances=placed.chances,
+                    starts=placed.starts,
+                    rows=row_of[sequences],
+                    offsets=offset_of[sequences],
+                    lengths=placed.lengths,
                     cursor=Cursor(),
                 )
             )
         return plans, micro_of < 0
-
-
-def _count_up(cells: LongArray, counters: LongArray) -> LongArray:
-    """The counter of each draw, given the counters before the first of them."""
-    order = np.argsort(cells, kind="stable")
-    ranked = cells[order]
-    rank = np.arange(len(cells)) - np.searchsorted(ranked, ranked, "left")
-    found = np.empty_like(cells)
-    found[order] = rank
-    return found + counters[cells]
-
-
-def _joined(first: _Pool, second: _Pool) -> _Pool:
-    parts = {
-        name: np.concatenate([getattr(first, name), getattr(second, name)])
-        for name in _Pool.__dataclass_fields__
-        if name != "starts"
-    }
-    starts = np.concatenate([first.starts, first.starts[-1] + second.starts[1:]])
-    return _Pool(starts=starts, **parts)

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
+from typing_extensions import override
 
 from isoglot import __version__
 from isoglot.errors import IsoglotError
 
+_VERBS = ("demo", "prepare", "pretrain", "evaluate", "show")
+"""In the order in which a newcomer meets them."""
+
+
+class _InOrder(TyperGroup):
+    """Lists the verbs in their order in the help."""
+
+    @override
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=_VERBS.index)
+
+
 app = typer.Typer(
     name="isoglot",
-    help="Cross-lingual language models: prepare text, pre-train any Hugging Face encoder, judge it.",
+    help="Cross-lingual encoders: prepare text, pre-train any Hugging Face encoder, score it.",
+    cls=_InOrder,
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -13,17 +13,30 @@ from isoglot.cli import app
 def evaluate(
     model: Path = typer.Argument(..., help="A Hugging Face folder, or a run (runs/NAME)."),
     pairs: list[Path] = typer.Option(
-        ..., "--pairs", "-p", help="Translations: TSV files named like en-de.tsv (or .xz, .gz)."
+        ...,
+        "--pairs",
+        "-p",
+        help="A file of translations, two columns with a tab between, named after its languages: "
+        "en-de.tsv, or en-de.tsv.xz. May be given several times.",
     ),
-    out: Path | None = typer.Option(None, "--out", "-o", help="Results file. [results.json there]"),
-    most: int = typer.Option(1000, help="Pairs of each file to use, from its top."),
+    out: Path | None = typer.Option(
+        None, "--out", "-o", help="Results file.", show_default="MODEL/results.json"
+    ),
+    most: int = typer.Option(1000, min=1, help="Pairs of each file to use, from its top."),
 ) -> None:
-    """Sentence retrieval by mean-pooled states: accuracy@1 in both directions, every layer."""
+    """Score an encoder across languages: is the nearest sentence the translation?
+
+    A sentence's vector is the mean of a layer's states; nothing is trained.
+
+    All layers are scored, in both directions; the one that is best on average is printed.
+    """
     from rich.console import Console
 
+    from isoglot.cli.progress import without_bars_of_others
     from isoglot.evaluate import best_layer
     from isoglot.evaluate.run import evaluate_retrieval, model_folder
 
+    without_bars_of_others()
     terminal = Console(stderr=True)
     folder = model_folder(model)
     results = evaluate_retrieval(
@@ -35,4 +48,6 @@ def evaluate(
     for language, value in means.items():
         print(f"{language:<8} {100 * value:5.1f}")
     average = sum(means.values()) / len(means)
-    print(f"{'average':<8} {100 * average:5.1f}   (layer {layer}, the best on average; all in {file})")
+    print(
+        f"{'average':<8} {100 * average:5.1f}   (layer {layer}, the best on average; all in {file})"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import typer
@@ -12,8 +13,10 @@ _EXAMPLE = """
 Examples:
 
     isoglot pretrain tiny
-    isoglot pretrain xlm --corpus corpora/mine --set model.start=path/to/xlm-roberta-base
-    torchrun --nproc-per-node 8 -m isoglot pretrain xlm --corpus corpora/mine --out runs/xlm
+    isoglot pretrain xlm --corpus corpora/mine --out runs/xlm
+    isoglot pretrain xlm --corpus corpora/mine --set optimizer.learning_rate=5e-5
+    isoglot pretrain mine.yaml --resume
+    torchrun --nproc-per-node 8 -m isoglot pretrain xlm --corpus corpora/mine
 """
 
 
@@ -23,7 +26,9 @@ def pretrain(
     corpus: Path | None = typer.Option(
         None, help="A prepared corpus; left out, the recipe's own (tiny: the testbed)."
     ),
-    out: Path | None = typer.Option(None, "--out", "-o", help="Folder of the run. [runs/RECIPE]"),
+    out: Path | None = typer.Option(
+        None, "--out", "-o", help="Folder of the run.", show_default="runs/RECIPE"
+    ),
     resume: bool = typer.Option(False, "--resume", help="Go on from the newest sound checkpoint."),
     settings: list[str] = typer.Option(
         [], "--set", help="Change a setting: path.to.it=value. May be given several times."
@@ -35,15 +40,18 @@ def pretrain(
     """
     from rich.console import Console
 
+    from isoglot.cli.progress import without_bars_of_others
     from isoglot.corpus import Corpus
-    from isoglot.demo import testbed_corpus
     from isoglot.errors import RecipeError
     from isoglot.pretrain.run import pretrain as run
     from isoglot.recipe import dump, load_recipe
 
+    without_bars_of_others()
     loaded = load_recipe(recipe, settings)
     terminal = Console(stderr=True)
     if corpus is None and loaded.corpus == "testbed":
+        from isoglot.demo import testbed_corpus
+
         corpus = testbed_corpus(Path("corpora/testbed"), terminal)
     elif corpus is None:
         if loaded.corpus is None:
@@ -61,8 +69,10 @@ def pretrain(
         recipe_text=dump(loaded),
         terminal=terminal,
     )
+    if os.environ.get("RANK", "0") != "0":
+        return  # of several processes, one speaks
     for warning in outcome.warnings:
-        terminal.print(f"[yellow]note[/]: {warning}", highlight=False)
+        terminal.print(f"[yellow]note[/]: {warning}", highlight=False, soft_wrap=True)
     if outcome.finished:
         print(f"{outcome.total_steps:,} steps, {outcome.tokens:,} tokens; model: {outcome.model}")
     else:

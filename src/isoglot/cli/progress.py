@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from rich.console import Console
+
+
+def without_bars_of_others() -> None:
+    """Keep transformers' own progress bars off the terminal."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
 
 
 class Stages:

@@ -44,7 +44,7 @@ Result = TypeVar("Result")
 class Progress(Protocol):
     """Told how far a stage is; `total` is None where it is not known."""
 
-    def __call__(self, stage: str, done: int, total: int | None) -> None:
+    def __call__(self, stage: str, done: int, total: int | None, /) -> None:
         """`done` of `total` bytes (or steps) of this stage are done."""
 
 

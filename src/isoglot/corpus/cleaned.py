@@ -12,19 +12,17 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isoglot.corpus.cells import Cell
 from isoglot.corpus.clean import CleanConfig, normalise, why_dropped
 from isoglot.corpus.disk import writing
-from isoglot.corpus.heldout import SPLITS, split_of
+from isoglot.corpus.heldout import SPLITS, Split, split_of
 from isoglot.corpus.readers import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
-
-    from isoglot.corpus.cells import Cell
-    from isoglot.corpus.heldout import Split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

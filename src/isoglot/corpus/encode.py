@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isoglot.corpus.heldout import SPLITS
+from isoglot.corpus.cells import Cell
+from isoglot.corpus.cleaned import Cleaned
+from isoglot.corpus.heldout import SPLITS, Split
 from isoglot.corpus.pieces import PieceEncoder
-from isoglot.corpus.shards import Chunk, ShardWriter
+from isoglot.corpus.shards import Chunk, ShardEntry, ShardWriter
 from isoglot.corpus.tokenizer import Encoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
-    from isoglot.corpus.cells import Cell
-    from isoglot.corpus.cleaned import Cleaned
-    from isoglot.corpus.heldout import Split
-    from isoglot.corpus.shards import ShardEntry
     from isoglot.types import BoolArray, IntArray
 
 _CHUNK_ROWS = 4096

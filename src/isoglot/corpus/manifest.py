@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import cattrs
 
 from isoglot.corpus.disk import write_atomically
-from isoglot.corpus.heldout import Split  # noqa: TC001 (cattrs reads the annotations)
-from isoglot.corpus.readers import Kind  # noqa: TC001
-from isoglot.corpus.shards import ShardEntry  # noqa: TC001
+from isoglot.corpus.heldout import Split
+from isoglot.corpus.readers import Kind
+from isoglot.corpus.shards import ShardEntry
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:

@@ -28,6 +28,12 @@ SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 MASK = "<mask>"
 MODEL_FILE = "sentencepiece.model"
 
+# The fast unigram model would find `<s>` or `<0x41>` spelled in a text and take it for the special
+# piece, which SentencePiece never does. With a score below any spelling's it does not either; the
+# spelling's characters must be pieces of their own for that.
+_NEVER = -1000.0
+_SPELLING = "</>0123456789ABCDEFxsunkpad"
+
 # SentencePiece adds up its threads' sums: a fixed number gives the same pieces on every machine
 _THREADS = 4
 
@@ -92,6 +98,7 @@ def _train(sentences: Iterable[str], config: TokenizerConfig) -> bytes:
             character_coverage=config.character_coverage,
             byte_fallback=config.byte_fallback,
             normalization_rule_name="identity",  # cleaned text is normal already
+            required_chars=_SPELLING if config.model == "unigram" else "",
             max_sentence_length=1 << 20,
             bos_id=0,
             pad_id=1,
@@ -102,10 +109,25 @@ def _train(sentences: Iterable[str], config: TokenizerConfig) -> bytes:
         )
     except (RuntimeError, OSError) as error:
         raise CorpusError(
-            f"tokenizer: SentencePiece cannot train it ({error}). With little text, choose a "
-            f"smaller `tokenizer.size` than {config.size}."
+            f"tokenizer.size: SentencePiece cannot make {config.size} pieces here ({error}). "
+            "The size must hold every character of the text (and 256 bytes, with byte fallback)."
         ) from error
-    return model.getvalue()
+    return _round_scores(model.getvalue())
+
+
+def _round_scores(model: bytes) -> bytes:
+    """The model with scores that are multiples of 2^-10, whose sums are exact.
+
+    SentencePiece adds scores up in single precision, the fast tokenizer in double. Where two
+    segmentations tie (`...` `..` and `..` `...`), rounding would decide, and differently.
+    """
+    from sentencepiece import sentencepiece_model_pb2
+
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+    for piece in proto.pieces:
+        piece.score = round(piece.score * 1024) / 1024
+    rounded: bytes = proto.SerializeToString(deterministic=True)
+    return rounded
 
 
 def _fast_tokenizer(model: bytes, config: TokenizerConfig) -> Any:
@@ -117,7 +139,10 @@ def _fast_tokenizer(model: bytes, config: TokenizerConfig) -> Any:
     trained = sentencepiece.SentencePieceProcessor(model_proto=model)
     pieces = [trained.id_to_piece(index) for index in range(trained.get_piece_size())]
     if config.model == "unigram":
-        scored = [(piece, trained.get_score(index)) for index, piece in enumerate(pieces)]
+        scored = [
+            (piece, _NEVER if _is_control(trained, index) else trained.get_score(index))
+            for index, piece in enumerate(pieces)
+        ]
         tokenizer = Tokenizer(Unigram(scored, unk_id=3, byte_fallback=config.byte_fallback))
     else:
         ranks = {piece: index for index, piece in enumerate(pieces)}

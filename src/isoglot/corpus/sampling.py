@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from isoglot.corpus.cleaned import Cleaned
+    from isoglot.types import LongArray
 
 
 def shares(sentences: Mapping[str, int], *, alpha: float, limit: int) -> dict[str, int]:
@@ -47,9 +48,9 @@ def sample(cleaned: Sequence[Cleaned], *, alpha: float, limit: int, seed: int) -
                 number += 1
 
 
-def _times(available: int, wanted: int, seed: list[int]) -> list[int]:
+def _times(available: int, wanted: int, seed: list[int]) -> LongArray:
     """How often each of the available sentences is taken, as evenly as can be."""
     whole, rest = divmod(wanted, available)
     times = np.full(available, whole, dtype=np.int64)
     times[np.random.default_rng(seed).choice(available, rest, replace=False)] += 1
-    return times.tolist()
+    return times

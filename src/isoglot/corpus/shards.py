@@ -10,6 +10,7 @@ No special tokens are stored. The files are plain Arrow and open in datasets, po
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -18,12 +19,11 @@ import numpy as np
 import pyarrow as pa
 
 from isoglot.corpus.disk import write_atomically
+from isoglot.types import IntArray
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-    from isoglot.types import IntArray
 
 DOCUMENT = "document"
 """The column of text shards that numbers documents."""
@@ -51,6 +51,27 @@ class Chunk:
     document: IntArray | None = None
     """The document of each row, for text."""
 
+    @property
+    def num_rows(self) -> int:
+        """Rows, the same in every column."""
+        return len(next(iter(self.lengths.values())))
+
+    def split(self, row: int) -> tuple[Chunk, Chunk]:
+        """The rows before this one, and the others."""
+        cuts = {column: int(lengths[:row].sum()) for column, lengths in self.lengths.items()}
+        return (
+            Chunk(
+                {column: tokens[: cuts[column]] for column, tokens in self.tokens.items()},
+                {column: lengths[:row] for column, lengths in self.lengths.items()},
+                None if self.document is None else self.document[:row],
+            ),
+            Chunk(
+                {column: tokens[cuts[column] :] for column, tokens in self.tokens.items()},
+                {column: lengths[row:] for column, lengths in self.lengths.items()},
+                None if self.document is None else self.document[row:],
+            ),
+        )
+
 
 class ShardWriter:
     """Collects the rows of one (source, language, split) and writes a shard whenever it is full."""
@@ -68,11 +89,15 @@ class ShardWriter:
         self.entries: list[ShardEntry] = []
 
     def append(self, chunk: Chunk) -> None:
-        """Adds rows; a shard ends with the chunk that fills it, so chunks should be small."""
-        self._chunks.append(chunk)
-        self._num_tokens += sum(len(tokens) for tokens in chunk.tokens.values())
-        if self._num_tokens >= self._shard_tokens:
-            self._write()
+        """Adds rows; the row that fills a shard is its last."""
+        while chunk.num_rows:
+            ends = self._num_tokens + np.cumsum(sum(chunk.lengths.values()))
+            fitting = int(np.searchsorted(ends, self._shard_tokens)) + 1
+            part, chunk = chunk.split(fitting)
+            self._chunks.append(part)
+            self._num_tokens = int(ends[part.num_rows - 1])
+            if self._num_tokens >= self._shard_tokens:
+                self._write()
 
     def close(self) -> list[ShardEntry]:
         """Writes what is left and returns all shards."""

@@ -70,11 +70,9 @@ def _counts(cleaned: Cleaned, encoded: Encoded) -> Counts:
     dropped = Counter(cleaned.dropped)
     for reasons in encoded.dropped.values():
         dropped.update(reasons)
-    counts = Counts(
+    return Counts(
         read=cleaned.read,
         kept=sum(rows.values()),
         heldout=rows["heldout"],
         dropped=dict(sorted(dropped.items())),
     )
-    assert counts.read == counts.kept + sum(counts.dropped.values()), cleaned.cell
-    return counts

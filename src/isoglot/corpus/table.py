@@ -48,7 +48,11 @@ class Shard:
             raise CorpusError(
                 f"{self.path}: cannot be read ({error}). Run isoglot prepare again."
             ) from error
-        assert batch.num_rows == self.num_rows, self.path
+        if batch.num_rows != self.num_rows:
+            raise CorpusError(
+                f"{self.path}: has {batch.num_rows} rows and not {self.num_rows}, as the manifest "
+                "says. Run isoglot prepare again."
+            )
         return batch
 
     @cached_property

@@ -129,19 +129,20 @@ def flatten(rows: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
 
 def derive_vocabulary(tokenizer: Any, folder: Path) -> Vocabulary:
     """What batching needs to know of an open tokenizer; `folder` is for messages."""
-    cls = _first_id(tokenizer, "cls", "bos")
-    sep = _first_id(tokenizer, "sep", "eos")
-    pad, mask = tokenizer.pad_token_id, tokenizer.mask_token_id
-    ids = {"cls (or bos)": cls, "sep (or eos)": sep, "pad": pad, "mask": mask}
-    missing = [name for name, value in ids.items() if value is None]
+    ids = {
+        "cls (or bos)": _first_id(tokenizer, "cls", "bos"),
+        "sep (or eos)": _first_id(tokenizer, "sep", "eos"),
+        "pad": _first_id(tokenizer, "pad"),
+        "mask": _first_id(tokenizer, "mask"),
+    }
+    missing = [name for name, index in ids.items() if index is None]
     if missing:
         name = missing[0].split(" ")[0]
         raise CorpusError(
             f"{folder}: its tokenizer has no {' and no '.join(missing)} token. Add it with "
             f"tokenizer.add_special_tokens({{'{name}_token': ...}}) and save the tokenizer again."
         )
-    assert cls is not None
-    assert sep is not None
+    cls, sep, pad, mask = (index for index in ids.values() if index is not None)
     added = tokenizer.added_tokens_decoder.items()
     special = {*tokenizer.all_special_ids, *(index for index, token in added if token.special)}
     pieces = tokenizer.get_vocab()

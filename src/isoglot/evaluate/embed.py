@@ -55,7 +55,10 @@ def embed(
             counted &= ~torch.isin(rows.ids, special)
         weights = counted.float() / counted.sum(dim=1, keepdim=True).clamp(min=1)
         means = torch.stack(
-            [torch.einsum("bl,bld->bd", weights.to(device), layer.float()).cpu() for layer in layers]
+            [
+                torch.einsum("bl,bld->bd", weights.to(device), layer.float()).cpu()
+                for layer in layers
+            ]
         )
         if pooled is None:
             pooled = torch.zeros(len(layers), len(sentences), means.shape[-1])

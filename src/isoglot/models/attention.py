@@ -20,6 +20,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -45,6 +46,7 @@ LOCAL = "sliding_attention"
 """What transformers calls a layer that sees a window only; every other kind sees everything."""
 
 
+@torch.compiler.disable  # compiled on its own (`_blocks`), whatever the caller compiles
 def masks(
     rows: Rows, config: Any, implementation: Implementation, dtype: torch.dtype
 ) -> Mask | dict[str, Mask]:
@@ -80,13 +82,15 @@ def mask_rule(rows: Rows, *, window: int | None = None) -> MaskRule:
     The indices may be numbers or tensors that broadcast. `window` is the largest distance, on
     `positions`, at which two tokens of one part see each other.
     """
-    sequences, parts, positions = rows.sequences, rows.parts, rows.positions
-    visible = _allow(rows.ids.device)[rows.rules, parts]  # (B, L, parts): what a query may see
+    sequences, positions = rows.sequences.int(), rows.positions.int()
+    # the parts that a query may see and the part that a key has, as bits: a kernel then loads one
+    # number a query and one a key, where a table would be looked up for every pair of them
+    visible, badge = _visible(rows.ids.device)[rows.rules, rows.parts], 1 << rows.parts.int()
 
     def sees(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:  # noqa: ARG001
         own = sequences[row, query]
         together = (own == sequences[row, key]) & (own >= 0)
-        allowed = visible[row, query, parts[row, key]]
+        allowed = (visible[row, query] & badge[row, key]) != 0
         return (together & allowed) | (query == key)
 
     if window is None:
@@ -94,7 +98,7 @@ def mask_rule(rows: Rows, *, window: int | None = None) -> MaskRule:
 
     def sees_nearby(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         near = (positions[row, query] - positions[row, key]).abs() <= window
-        return sees(row, head, query, key) & (near | (parts[row, query] != parts[row, key]))
+        return sees(row, head, query, key) & (near | (badge[row, query] != badge[row, key]))
 
     return sees_nearby
 
@@ -157,6 +161,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @functools.cache
-def _allow(device: torch.device) -> Tensor:
-    """`ALLOW` on a device, copied there once: a copy for every micro-batch would wait for it."""
-    return torch.from_numpy(ALLOW).to(device)
+def _visible(device: torch.device) -> Tensor:
+    """`ALLOW` as [rule][part of the query] -> bits, copied once: each copy waits for the device."""
+    bits = (ALLOW << np.arange(ALLOW.shape[-1])).sum(axis=-1, dtype=np.int32)
+    return torch.from_numpy(bits).to(device)

@@ -246,6 +246,10 @@ class Encoder(nn.Module):
     def _implementation(self, rows: Rows) -> Implementation:
         if self.settings.attention == "auto":
             return "flex" if rows.ids.is_cuda else "sdpa"
+        if self.settings.attention == "flex" and not rows.ids.is_cuda and self.training:
+            raise ModelError(
+                "FlexAttention has no backward pass on a CPU. Leave model.attention at auto."
+            )
         return self.settings.attention
 
     def _query_dtype(self, rows: Rows) -> torch.dtype:

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from isoglot.types import IGNORE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,4 +30,13 @@ def find_objective(name: str) -> type[Objective]:
     return found
 
 
-__all__ = ["MLM", "OBJECTIVES", "TLM", "Encoded", "LossSum", "Objective", "ObjectiveModule", "find_objective"]
+__all__ = [
+    "MLM",
+    "OBJECTIVES",
+    "TLM",
+    "Encoded",
+    "LossSum",
+    "Objective",
+    "ObjectiveModule",
+    "find_objective",
+]

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor, nn
 
+from isoglot.types import Batch
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy as np
 
     from isoglot.models.encoder import Encoder
-    from isoglot.types import Batch, Example, IntArray, Rows, Sequence, Vocabulary
+    from isoglot.types import Example, IntArray, Rows, Sequence, Vocabulary
 
 
 @dataclass(slots=True, kw_only=True)

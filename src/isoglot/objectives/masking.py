@@ -10,14 +10,11 @@ chosen and never drawn as replacements.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from isoglot.types import IGNORE, BoolArray, IntArray, LongArray, Vocabulary
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +42,7 @@ class Masking:
         self, ids: IntArray, vocabulary: Vocabulary, rng: np.random.Generator
     ) -> list[LongArray]:
         """The units to hide: lists of positions, no more in all than the budget allows."""
-        allowed = np.flatnonzero(~np.isin(ids, vocabulary.special))
+        allowed = np.flatnonzero(~vocabulary.is_special[ids])
         if not len(allowed):
             return []
         budget = min(int(self.budget(np.array(len(allowed)))), len(allowed))
@@ -76,12 +73,13 @@ class Masking:
         fate = np.repeat(rng.random(len(per_fate)), per_fate)
         shown[chosen[fate < self.mask_share]] = vocabulary.mask
         random = chosen[(fate >= self.mask_share) & (fate < self.mask_share + self.random_share)]
-        shown[random] = _random_ids(len(random), vocabulary, rng)
+        # uniform over the vocabulary without its special tokens
+        shown[random] = vocabulary.ordinary[
+            rng.integers(len(vocabulary.ordinary), size=len(random))
+        ]
         return shown, targets
 
-    def _spans(
-        self, allowed: LongArray, budget: int, rng: np.random.Generator
-    ) -> list[LongArray]:
+    def _spans(self, allowed: LongArray, budget: int, rng: np.random.Generator) -> list[LongArray]:
         free: BoolArray = np.ones(len(allowed), np.bool_)
         units: list[LongArray] = []
         while budget:
@@ -122,15 +120,3 @@ def _words(
         if not budget:
             break
     return chosen
-
-
-def _random_ids(
-    number: int, vocabulary: Vocabulary, rng: np.random.Generator
-) -> npt.NDArray[np.int64]:
-    """Uniform over the vocabulary without its special tokens."""
-    special = np.array(vocabulary.special, np.int64)
-    drawn = rng.integers(0, vocabulary.size - len(special), number)
-    # skip over the special ids: the k-th of them shifts everything from it on by one
-    for identifier in special:
-        drawn += drawn >= identifier
-    return drawn

@@ -76,7 +76,7 @@ class MLM(Objective):
             ids=shown,
             positions=np.arange(len(ids), dtype=np.int32),
             languages=np.full(len(ids), language, np.int32),
-            sentences=np.pad(sentences, 1, mode="edge"),
+            sentences=np.concatenate([sentences[:1], sentences, sentences[-1:]]),
             parts=np.zeros(len(ids), np.int32),
             targets=targets,
         )

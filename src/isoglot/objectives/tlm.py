@@ -4,7 +4,7 @@ Reads a pair of the parallel stream as one sequence and predicts hidden tokens o
 one side hides, the other may show. XLM (Conneau and Lample, 2019) section 3.3. Positions restart at
 the second sentence as in XLM, or run on as in PPA section 2.1; language ids can be left out.
 
-    separator: both     [CLS] a b [SEP] [CLS] x y [SEP]    XLM: each sentence keeps its two delimiters
+    separator: both     [CLS] a b [SEP] [CLS] x y [SEP]    XLM: each keeps its two delimiters
     separator: double   [CLS] a b [SEP] [SEP] x y [SEP]    XLM-R's pair format
     separator: single   [CLS] a b [SEP] x y [SEP]          PPA, InfoXLM
 """

@@ -1,1 +1,1 @@
-"""Training: the loop, the module it trains, optimizer, checkpoints, hooks, and the run of a recipe."""
+"""Training: the loop, the module it trains, optimizer, checkpoints, hooks, and whole runs."""

@@ -16,7 +16,6 @@ import json
 import os
 import shutil
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -28,6 +27,7 @@ from isoglot.types import Cursor, Draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from torch import Tensor, nn
 

@@ -9,30 +9,31 @@ how the step was split. The model's own randomness (dropout) is seeded at every 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import torch
 
 from isoglot.batching.permutation import key_of
 from isoglot.errors import IsoglotError
-from isoglot.pretrain.optim import learning_rate, set_learning_rate
+from isoglot.pretrain.optim import OptimizerConfig, learning_rate, set_learning_rate
+from isoglot.pretrain.trainee import Trainee
+from isoglot.types import Cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from accelerate import Accelerator
     from torch import Tensor
 
     from isoglot.objectives import LossSum
-    from isoglot.pretrain.optim import OptimizerConfig
-    from isoglot.pretrain.trainee import Trainee
-    from isoglot.types import Batch, Cursor
+    from isoglot.types import Batch
 
 
-class NonFiniteLoss(IsoglotError):
+class NonFiniteError(IsoglotError):
     """The loss or its gradient became infinite or not a number."""
 
 
@@ -43,7 +44,7 @@ class LossConfig:
     weighting: Literal["mean", "sites"] = "mean"
     """`mean`: each objective's mean loss has its weight; `sites`: each predicted thing has."""
     not_finite: Literal["stop", "skip"] = "stop"
-    """On a loss that is not finite: stop and write the batch out, or leave the step's update out."""
+    """On a loss that is not finite: stop and write the batch out, or skip the update."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,7 +100,7 @@ def training_steps(
     for step in range(done, stage.steps):
         started = time.perf_counter()
         micro = next(batches)
-        counts, tokens, stop = _global_counts(micro, names, stage.stopping(), accelerator)
+        counts, tokens, stop = _global_counts(micro, names, accelerator, stop=stage.stopping())
         if stop:
             return
         torch.manual_seed(key_of(stage.seed, stage.number, step, accelerator.process_index) >> 1)
@@ -129,7 +130,9 @@ def training_steps(
         )
 
 
-def scales(config: LossConfig, weights: dict[str, float], counts: dict[str, int]) -> dict[str, float]:
+def scales(
+    config: LossConfig, weights: dict[str, float], counts: dict[str, int]
+) -> dict[str, float]:
     """What to multiply each objective's sum of losses with, given the counts of the whole step."""
     if config.weighting == "sites":
         total = max(sum(counts.values()), 1)
@@ -138,7 +141,7 @@ def scales(config: LossConfig, weights: dict[str, float], counts: dict[str, int]
 
 
 def _global_counts(
-    micro: list[Batch], names: list[str], stop: bool, accelerator: Accelerator
+    micro: list[Batch], names: list[str], accelerator: Accelerator, *, stop: bool
 ) -> tuple[dict[str, int], int, bool]:
     """Counts and tokens of the step over all processes, and whether any was asked to stop."""
     numbers = [sum(batch.counts.get(name, 0) for batch in micro) for name in names]
@@ -183,7 +186,7 @@ def _update(
     norm = torch.nn.utils.clip_grad_norm_(weights, limit if limit is not None else float("inf"))
     finite = bool(torch.isfinite(norm + sum(sums.values())))
     if not finite and stage.loss.not_finite == "stop":
-        raise NonFiniteLoss(_explain(stage, sums, micro, step, accelerator))
+        raise NonFiniteError(_explain(stage, sums, micro, step, accelerator))
     if finite:
         stage.optimizer.step()
         for module in stage.trainee.modules_of_objectives():
@@ -199,7 +202,9 @@ def _explain(
     if stage.dump is not None:
         from safetensors.torch import save_file
 
-        file = stage.dump / f"not-finite-step-{step + 1}-rank-{accelerator.process_index}.safetensors"
+        file = (
+            stage.dump / f"not-finite-step-{step + 1}-rank-{accelerator.process_index}.safetensors"
+        )
         tensors = {}
         for number, batch in enumerate(micro):
             for name in batch.rows.__slots__:
@@ -210,6 +215,6 @@ def _explain(
         save_file(tensors, file)
         message += f" The batch is in {file}."
     return (
-        f"{message} Lower optimizer.learning_rate or set loss.not_finite: skip, and resume from the "
-        f"last checkpoint."
+        f"{message} Lower optimizer.learning_rate or set loss.not_finite: skip, and resume from "
+        f"the last checkpoint."
     )

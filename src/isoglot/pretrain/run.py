@@ -1,14 +1,14 @@
 """A whole run: corpus and recipe in, checkpoints, metrics and a Hugging Face folder out.
 
-    runs/NAME/
-        recipe.yaml  metrics.jsonl  tensorboard files  checkpoints/  model/
+runs/NAME/
+    recipe.yaml  metrics.jsonl  tensorboard files  checkpoints/  model/
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs
@@ -16,18 +16,22 @@ from rich.console import Console as Terminal
 
 from isoglot.batching.loader import Loader, open_streams
 from isoglot.batching.permutation import key_of
-from isoglot.corpus import Corpus
 from isoglot.errors import CheckpointError, RecipeError
 from isoglot.models import Encoder, export, model_card
 from isoglot.objectives import Objective, find_objective
 from isoglot.pretrain import checkpoint
-from isoglot.pretrain.config import PretrainConfig, StageConfig
 from isoglot.pretrain.hooks import Console, MetricsFile, Trackers, Validation, Writer
 from isoglot.pretrain.loop import Stage, Step, training_steps
 from isoglot.pretrain.optim import OptimizerConfig, make_optimizer
 from isoglot.pretrain.stopping import StopAtSignal
 from isoglot.pretrain.trainee import Trainee
 from isoglot.types import Cursor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from isoglot.corpus import Corpus
+    from isoglot.pretrain.config import PretrainConfig, StageConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,7 +342,7 @@ class _Run:
 
 
 def objectives_of(config: PretrainConfig) -> dict[str, Objective]:
-    """The objectives that the stages' streams name, with the recipe's settings or their defaults."""
+    """The objectives that the streams name, with the recipe's settings or their defaults."""
     found: dict[str, Objective] = {}
     for stage in config.stages:
         for stream in stage.streams.values():
@@ -366,9 +370,17 @@ def _accelerator(config: PretrainConfig, folder: Path) -> Accelerator:
 
 
 def _deciding(config: PretrainConfig) -> object:
-    """The settings that decide the numbers: all but what is written down, and how data is loaded."""
-    return (config.model, config.stages, config.objectives, config.batch, config.optimizer,
-            config.loss, config.precision, config.seed)
+    """The settings that decide the numbers; not what is written down or how data is loaded."""
+    return (
+        config.model,
+        config.stages,
+        config.objectives,
+        config.batch,
+        config.optimizer,
+        config.loss,
+        config.precision,
+        config.seed,
+    )
 
 
 def _record(step: Step, total: int, state: checkpoint.State) -> dict[str, float | int | str]:

@@ -1,7 +1,7 @@
 """The encoder and all objectives as one module, so that DDP and FSDP see every weight.
 
 One forward is one micro-batch: passes of the objectives' own (`before_pass`), one encoder pass for
-all of them, the LM head once at all prediction sites, then each objective's loss from its own sites.
+all of them, the LM head once at all prediction sites, then each objective's loss at its own sites.
 Sums come back, never means: the loop knows the counts of the whole step.
 """
 

@@ -1,33 +1,28 @@
 """YAML documents that remember where each value stands, can extend one another, and take --set.
 
-The only place that reads YAML. A value is known by its path, (`stages`, 0, `steps`); `where` tells
-the file and line it came from, also after merging.
+The only place that reads and writes YAML. A value is known by its path, (`stages`, 0, `steps`);
+`where` tells the file and line it came from, also after merging.
 """
 
 from __future__ import annotations
 
-import re
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from isoglot.errors import RecipeError, nearest
+from isoglot.recipe.dialect import Dumper, Loader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Key = tuple[str | int, ...]
 
-
-class _Loader(yaml.SafeLoader):
-    """YAML 1.1 reads 1e-4 as text; people mean the number, as YAML 1.2 does."""
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?$"),
-    list("-+.0123456789"),
-)
 BUILT_IN = Path(__file__).parent.parent / "recipes"
+_SUFFIXES = (".yaml", ".yml")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,15 +40,22 @@ class Document:
 
 
 def find(name: str, folder: Path | None = None) -> Path:
-    """The file of a recipe: a path, or the name of a built-in one."""
-    for path in (Path(name), (folder or Path()) / name, (folder or Path()) / f"{name}.yaml"):
-        if path.suffix in (".yaml", ".yml") and path.is_file():
-            return path
-    if (BUILT_IN / f"{name}.yaml").is_file():
-        return BUILT_IN / f"{name}.yaml"
-    if Path(name).suffix in (".yaml", ".yml"):
-        raise RecipeError(f"there is no file {name}: give a path to a recipe, or a built-in name.")
-    raise RecipeError(f"there is no recipe {name!r}: {nearest(name, built_in())}")
+    """The file of a recipe: a name that ends in .yaml is a path, any other is a built-in recipe.
+
+    Paths are relative to `folder`, or to where the command runs.
+    """
+    if Path(name).suffix in _SUFFIXES:
+        path = (folder or Path()) / name
+        if not path.is_file():
+            raise RecipeError(f"there is no file {path}: give a path to a recipe or its name.")
+        return path
+    path = BUILT_IN / f"{name}.yaml"
+    if name not in built_in():
+        raise RecipeError(
+            f"there is no recipe {name!r}; {nearest(name, built_in())} "
+            f"(A file of your own is named with its .yaml.)"
+        )
+    return path
 
 
 def built_in() -> list[str]:
@@ -68,26 +70,17 @@ def read(path: Path) -> Document:
     return _read(path, ())
 
 
-def _read(path: Path, extended: tuple[Path, ...]) -> Document:
-    if path.resolve() in extended:
-        raise RecipeError(f"{path} extends itself.")
-    try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except OSError as error:
-        raise RecipeError(f"{path} cannot be read: {error.strerror}.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise RecipeError(f"{path} is not YAML: {error}") from error
-    places: dict[Key, str] = {}
-    data = _plain(node, (), path, places) if node is not None else {}
-    if not isinstance(data, dict):
-        raise RecipeError(f"{path} must hold settings (key: value), not a {type(data).__name__}.")
-    document = Document(data=data, places=places)
-    base = data.pop("extends", None)
-    if base is None:
-        return document
-    if not isinstance(base, str):
-        raise RecipeError(f"{places[('extends',)]}: extends must name one recipe or file.")
-    return merged(_read(find(base, path.parent), (*extended, path.resolve())), document)
+def write(data: Any, *, one_line: bool = False) -> str:
+    """Plain data as YAML that `read` gives back."""
+    text: str = yaml.dump(
+        data,
+        Dumper=Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=one_line,
+        width=sys.maxsize if one_line else 100,
+    )
+    return text
 
 
 def merged(base: Document, change: Document) -> Document:
@@ -97,7 +90,7 @@ def merged(base: Document, change: Document) -> Document:
     return Document(data=data, places=places | change.places)
 
 
-def with_settings(document: Document, settings: list[str] | tuple[str, ...]) -> Document:
+def with_settings(document: Document, settings: Sequence[str]) -> Document:
     """A document changed by `a.b=value` settings from the command line."""
     for setting in settings:
         path, equals, text = setting.partition("=")
@@ -105,32 +98,68 @@ def with_settings(document: Document, settings: list[str] | tuple[str, ...]) -> 
             raise RecipeError(f"--set {setting}: write it as path.to.setting=value.")
         keys: Key = tuple(int(key) if key.isdigit() else key for key in path.split("."))
         try:
-            value = yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader)
+            value = yaml.load(text, Loader=Loader)  # noqa: S506 (a safe loader)
         except yaml.YAMLError as error:
-            raise RecipeError(f"--set {setting}: the value is not YAML: {error}") from error
-        document = Document(
-            data=_set(document.data, keys, value, setting),
-            places={k: v for k, v in document.places.items() if k[: len(keys)] != keys}
-            | {keys: f"--set {path}"},
-        )
+            raise RecipeError(
+                f"--set {setting}: the value is not YAML; {_reason(error)}."
+            ) from None
+        places = {k: v for k, v in document.places.items() if k[: len(keys)] != keys}
+        for end in range(1, len(keys) + 1):
+            places.setdefault(keys[:end], "--set")
+        document = Document(data=_set(document.data, keys, value, setting), places=places)
     return document
 
 
-def _set(data: Any, keys: Key, value: Any, setting: str) -> Any:
-    if not keys:
-        return value
-    key, rest = keys[0], keys[1:]
-    if isinstance(data, list):
-        if not isinstance(key, int) or key >= len(data):
-            raise RecipeError(
-                f"--set {setting}: {key!r} must be a number below {len(data)}, the place in a list."
-            )
-        return [_set(v, rest, value, setting) if i == key else v for i, v in enumerate(data)]
-    if data is not None and not isinstance(data, dict):
-        raise RecipeError(f"--set {setting}: {key!r} lies below a plain value ({data!r}).")
-    inner = dict(data or {})
-    inner[str(key)] = _set(inner.get(str(key)), rest, value, setting)
-    return inner
+def _read(path: Path, extended: tuple[Path, ...]) -> Document:
+    if path.resolve() in extended:
+        raise RecipeError(f"{path} extends itself, directly or through the recipes it extends.")
+    document = _parse(path)
+    base = document.data.pop("extends", None)
+    if base is None:
+        return document
+    place = document.places[("extends",)]
+    if not isinstance(base, str):
+        raise RecipeError(f"{place}: extends must name one recipe or file.")
+    try:
+        found = find(base, path.parent)
+    except RecipeError as error:
+        raise RecipeError(f"{place}: extends: {error}") from None
+    return merged(_read(found, (*extended, path.resolve())), document)
+
+
+def _parse(path: Path) -> Document:
+    places: dict[Key, str] = {}
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=Loader)
+        data = _plain(node, (), path, places) if node is not None else {}
+    except OSError as error:
+        raise RecipeError(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise RecipeError(f"{path} cannot be read: it is not UTF-8 text.") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{path}:{mark.line + 1}" if mark is not None else path
+        raise RecipeError(f"{place}: this is not YAML; {_reason(error)}.") from error
+    if not isinstance(data, dict):
+        raise RecipeError(f"{path} must hold settings (key: value), not {data!r:.40}.")
+    return Document(data=data, places={(): f"{path}:1", **places})
+
+
+def _plain(node: yaml.Node, path: Key, file: Path, places: dict[Key, str]) -> Any:
+    """Plain data from a YAML node, noting the line of each value."""
+    places[path] = f"{file}:{node.start_mark.line + 1}"
+    if isinstance(node, yaml.MappingNode):
+        data: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key, place = str(key_node.value), f"{file}:{key_node.start_mark.line + 1}"
+            if key in data:
+                raise RecipeError(f"{place}: {key!r} is there twice.")
+            data[key] = _plain(value_node, (*path, key), file, places)
+            places[(*path, key)] = place
+        return data
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item, (*path, i), file, places) for i, item in enumerate(node.value)]
+    return Loader("").construct_object(node)
 
 
 def _merge(base: Any, change: Any, path: Key, places: dict[Key, str]) -> Any:
@@ -144,19 +173,24 @@ def _merge(base: Any, change: Any, path: Key, places: dict[Key, str]) -> Any:
     return joined
 
 
-def _plain(node: yaml.Node, path: Key, file: Path, places: dict[Key, str]) -> Any:
-    """Plain data from a YAML node, noting the line of each value."""
-    places[path] = f"{file}:{node.start_mark.line + 1}"
-    if isinstance(node, yaml.MappingNode):
-        data: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            key = str(key_node.value)
-            if key in data:
-                raise RecipeError(f"{file}:{key_node.start_mark.line + 1}: {key!r} is there twice.")
-            data[key] = _plain(value_node, (*path, key), file, places)
-            places[(*path, key)] = f"{file}:{key_node.start_mark.line + 1}"
-        return data
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, (*path, i), file, places) for i, item in enumerate(node.value)]
-    loader = _Loader("")
-    return loader.construct_object(node)  # type: ignore[no-untyped-call]
+def _set(data: Any, keys: Key, value: Any, setting: str) -> Any:
+    if not keys:
+        return value
+    key, rest = keys[0], keys[1:]
+    if isinstance(data, list):
+        if not isinstance(key, int) or key >= len(data):
+            raise RecipeError(
+                f"--set {setting}: {str(key)!r} must be a place in a list of {len(data)}: "
+                f"a number from 0 to {len(data) - 1}."
+            )
+        return [_set(v, rest, value, setting) if i == key else v for i, v in enumerate(data)]
+    if data is not None and not isinstance(data, dict):
+        raise RecipeError(f"--set {setting}: {str(key)!r} lies below a plain value ({data!r}).")
+    inner = dict(data or {})
+    inner[str(key)] = _set(inner.get(str(key)), rest, value, setting)
+    return inner
+
+
+def _reason(error: yaml.YAMLError) -> str:
+    """What the parser did not like, without its quotation of the text."""
+    return getattr(error, "problem", None) or "it has characters that YAML does not allow"

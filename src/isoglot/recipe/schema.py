@@ -1,4 +1,4 @@
-"""What a recipe says: the settings of a pre-training run, and what a reader wants to know of it."""
+"""What a recipe says: what a reader wants to know of it, and the settings of a pre-training run."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from isoglot.pretrain.config import PretrainConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe(PretrainConfig):
-    """A pre-training run with a name."""
+# without slots: a class cannot have two parents that both have them
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What a recipe is, for its readers."""
 
     name: str
     """What it is called."""
@@ -21,3 +22,8 @@ class Recipe(PretrainConfig):
     """Where it differs from the paper, and why."""
     corpus: str | None = None
     """The prepared corpus it uses unless told otherwise; `testbed` makes one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe(PretrainConfig, About):
+    """A pre-training run with a name."""

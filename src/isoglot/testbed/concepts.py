@@ -1,4 +1,4 @@
-"""What goes with what: which objects a verb takes, what an adjective can be said of, when times hold.
+"""What goes with what: the objects of a verb, what an adjective is said of, when times hold.
 
 Reads the English lexicon for the categories; gives an `Inventory`, whole or cut down to the first
 concepts of every category.
@@ -13,12 +13,12 @@ from isoglot.testbed.meaning import Tense
 
 TAKES = {
     "read": "book letter newspaper story",
-    "buy": "object food drink",
-    "see": "object animal person place",
-    "eat": "food",
+    "buy": "object food drink -song -story -door -window -tree",
+    "see": "object animal person place -song -story",
+    "eat": "food -soup",
     "write": "book letter story song",
     "drink": "drink",
-    "sell": "object food drink",
+    "sell": "object food drink -song -story -door -window -tree",
     "open": "door window box bag book letter",
     "close": "door window box bag book",
     "wash": "plate cup shirt car window knife apple tomato",
@@ -29,11 +29,11 @@ TAKES = {
     "hear": "song story bird dog lion wolf singer",
     "cut": "bread apple cake meat cheese onion tomato potato lemon fish flower",
     "repair": "car bicycle lamp telephone computer door window chair table boat",
-    "steal": "object",
+    "steal": "book key bag ring car bicycle picture shirt hat telephone computer carpet box",
     "lose": "key bag ring telephone hat pen letter ball book map",
-    "hide": "object",
+    "hide": "book letter key picture box ring knife bag ball newspaper candle telephone",
     "build": "house school church hospital hotel factory boat table library museum",
-    "choose": "object food",
+    "choose": "object food -door -window -tree",
     "sing": "song",
     "throw": "ball hat key box plate apple",
     "break": "plate cup window mirror chair door lamp knife telephone",
@@ -45,29 +45,36 @@ TAKES = {
 }
 """Transitive verb -> categories and concepts it can have as its object."""
 
-ANIMALS_DO = "see eat drink hear sleep live play run wait swim rest".split()
+ANIMALS_DO = {
+    "see": "object animal person place -song -story -film",
+    "eat": "food -soup",
+    "drink": "water milk",
+    "hear": "song bird dog lion wolf singer",
+    **dict.fromkeys(["sleep", "live", "play", "run", "wait", "swim", "rest"], ""),
+}
+"""Verb -> the same for animals; they do nothing else."""
 
 SAID_OF = {
-    "big": "animal object place",
+    "big": "animal object place -song -story -film",
     "new": "object place",
     "good": "food drink book film song story car hotel restaurant school hospital doctor teacher",
     "beautiful": "object place queen princess bird horse",
-    "small": "animal object place",
-    "bad": "book film song story car hotel restaurant school lawyer cook",
+    "small": "animal object place -song -story -film",
+    "bad": "book film song story car hotel restaurant school lawyer chef",
     "old": "object place",
     "red": "car door chair lamp cup plate bag shirt hat pen box ball flower bicycle apple tomato",
     "famous": "singer writer artist lawyer judge journalist king queen book film song museum hotel"
     " restaurant university church theatre",
     "clever": "person dog monkey fox horse",
-    "expensive": "object food drink hotel restaurant",
+    "expensive": "object food drink hotel restaurant -song -story -film -tree",
     "wonderful": "book film song story hotel restaurant garden museum teacher singer",
     "terrible": "book film song story hotel restaurant",
     "interesting": "book film story newspaper letter museum city",
     "boring": "book film story newspaper song museum",
     "clean_adj": "place plate cup shirt car window table knife",
     "dirty": "place plate cup shirt car window table knife",
-    "cheap": "object food drink hotel restaurant",
-    "young": "person",
+    "cheap": "object food drink hotel restaurant -song -story -film -tree",
+    "young": "person -grandmother -grandfather",
     "rich": "person",
     "poor": "person",
     "brave": "person lion dog",
@@ -75,7 +82,7 @@ SAID_OF = {
     "kind": "person",
     "strong": "person animal",
     "dangerous": "lion bear wolf snake elephant street city knife",
-    "fresh": "bread apple fish meat egg cheese salad tomato milk juice butter",
+    "hot": "soup water milk tea coffee rice meat bread potato egg fish",
     "sweet": "apple cake orange banana honey tea juice",
     "cold": "soup water milk tea coffee juice rice meat",
     "heavy": "box bag table book door boat carpet chair",
@@ -88,12 +95,17 @@ SAID_OF = {
 }
 """Adjective -> categories and concepts it can be said of."""
 
+UNPLACED = frozenset({"song", "story", "film"})
+"""Objects that are nowhere."""
+
 COLOURS = frozenset({"red", "white", "black", "green", "blue"})
 """Only beside a noun: a colour is not more or less so."""
 
 SENTIMENT = {
-    **dict.fromkeys("good beautiful wonderful interesting fresh clever kind brave".split(), 1),
-    **dict.fromkeys("bad terrible boring dirty dangerous lazy".split(), 0),
+    **dict.fromkeys(
+        ["good", "beautiful", "wonderful", "interesting", "clever", "kind", "brave"], 1
+    ),
+    **dict.fromkeys(["bad", "terrible", "boring", "dirty", "dangerous", "lazy"], 0),
 }
 """Adjectives that praise (1) or blame (0)."""
 
@@ -101,7 +113,7 @@ OPPOSITE = {
     "big": "small", "new": "old", "good": "bad", "wonderful": "terrible", "rich": "poor",
     "interesting": "boring", "clean_adj": "dirty", "expensive": "cheap", "small": "big",
     "old": "new", "bad": "good", "terrible": "wonderful", "boring": "interesting",
-    "dirty": "clean_adj", "cheap": "expensive", "poor": "rich",
+    "dirty": "clean_adj", "hot": "cold", "cold": "hot", "cheap": "expensive", "poor": "rich",
 }  # fmt: skip
 """Adjectives that cannot both hold."""
 
@@ -123,22 +135,22 @@ TENSES = {
 }
 """Time -> the tenses it goes with; days of the week go with past and future."""
 
-NEEDS_PLACE = frozenset({"live"})
-
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
     """The concepts of a world and their combinations, as tuples ready to be drawn from."""
 
     categories: dict[str, tuple[str, ...]]
-    objects: dict[str, tuple[str, ...]]
-    """Transitive verb -> nouns."""
+    transitive: dict[str, tuple[str, ...]]
+    """Who acts (person, animal) -> verbs with an object."""
+    intransitive: dict[str, tuple[str, ...]]
+    """Who acts -> verbs without."""
+    objects: dict[tuple[str, str], tuple[str, ...]]
+    """Who acts and a transitive verb -> nouns, two at least."""
     adjectives: dict[str, tuple[str, ...]]
     """Noun -> adjectives."""
     countable: frozenset[str]
     times: dict[Tense, tuple[str, ...]]
-    animal_transitive: tuple[str, ...]
-    animal_intransitive: tuple[str, ...]
 
 
 def make_inventory(concepts: int | None) -> Inventory:
@@ -146,8 +158,12 @@ def make_inventory(concepts: int | None) -> Inventory:
     categories = _categories(concepts)
     nouns = {name: categories[name] for name in ("person", "animal", "food", "drink", "object")}
     nouns["place"] = categories["place"]
-    objects = {verb: _expand(TAKES[verb], nouns) for verb in categories["transitive"]}
-    objects = {verb: taken for verb, taken in objects.items() if taken}
+    objects = {
+        (kind, verb): taken
+        for kind, takes in (("person", TAKES), ("animal", ANIMALS_DO))
+        for verb in categories["transitive"]
+        if len(taken := _expand(takes.get(verb, ""), nouns)) > (verb != "sing")
+    }
     adjectives: dict[str, tuple[str, ...]] = {n: () for group in nouns.values() for n in group}
     for adjective in categories["adjective"]:
         for noun in _expand(SAID_OF[adjective], nouns):
@@ -161,15 +177,21 @@ def make_inventory(concepts: int | None) -> Inventory:
         )
         for tense in Tense
     }
-    intransitive = categories["intransitive"]
+    countable = frozenset(noun for noun in adjectives if "pl" in english[noun].options)
     return Inventory(
-        categories={**categories, "transitive": tuple(objects)},
+        categories=categories,
+        transitive={
+            kind: tuple(verb for actor, verb in objects if actor == kind)
+            for kind in ("person", "animal")
+        },
+        intransitive={
+            "person": categories["intransitive"],
+            "animal": tuple(verb for verb in categories["intransitive"] if verb in ANIMALS_DO),
+        },
         objects=objects,
         adjectives=adjectives,
-        countable=frozenset(noun for noun in adjectives if "pl" in english[noun].options),
+        countable=countable,
         times=times,
-        animal_transitive=tuple(v for v in objects if v in ANIMALS_DO),
-        animal_intransitive=tuple(verb for verb in intransitive if verb in ANIMALS_DO),
     )
 
 
@@ -186,9 +208,9 @@ def _categories(concepts: int | None) -> dict[str, tuple[str, ...]]:
 
 
 def _expand(names: str, nouns: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """The nouns meant by a list of categories and concepts, those of this world only."""
+    """The nouns meant by a list of categories, concepts and -exceptions, of this world only."""
     here = {noun for group in nouns.values() for noun in group}
     found: list[str] = []
     for name in names.split():
-        found.extend(nouns[name] if name in nouns else [name] if name in here else [])
-    return tuple(found)
+        found.extend(nouns.get(name, (name,) if name in here else ()))
+    return tuple(noun for noun in found if f"-{noun}" not in names.split())

@@ -58,7 +58,7 @@ class Thing(NamedTuple):
 
     noun: str
     adjective: str = ""
-    count: str = ""
+    number: str = ""
 
 
 class Clause(NamedTuple):

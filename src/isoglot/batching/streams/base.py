@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     import numpy as np
 
     from isoglot.corpus import Corpus
-    from isoglot.types import BoolArray, Example, IntArray, LongArray, Sequence, Vocabulary
+    from isoglot.types import (
+        BoolArray,
+        Example,
+        FloatArray,
+        IntArray,
+        LongArray,
+        Sequence,
+        Vocabulary,
+    )
 
 Fits = Callable[["IntArray"], "BoolArray"]
 """Sizes of examples (n, k) -> which of them give sequences that fit into a row."""
@@ -61,12 +69,16 @@ class Part(ABC):
         return f"{self.source}/{self.language}"
 
     @abstractmethod
-    def sizes(self, indices: LongArray) -> IntArray:
-        """(n, k) sizes of examples: whatever an objective needs to tell its lengths."""
+    def sizes(self, indices: LongArray, chances: FloatArray) -> IntArray:
+        """(n, k) sizes of examples: whatever an objective needs to tell its lengths.
+
+        `chances` has a number in [0, 1) for each draw: the choices that its objectives share (which
+        side comes first) are a function of it, since lengths may depend on them.
+        """
 
     @abstractmethod
-    def example(self, index: int, rng: np.random.Generator) -> Example:
-        """Read one example, making the choices that its objectives share."""
+    def example(self, index: int, chance: float) -> Example:
+        """Read one example, with the choices that follow from the draw's number in [0, 1)."""
 
     @abstractmethod
     def where(self, index: int) -> str:
@@ -99,9 +111,7 @@ class StreamConfig(ABC):
     """What to do with an example that gives a sequence longer than a row."""
 
     @abstractmethod
-    def open(
-        self, corpus: Corpus, *, split: str, fits: Fits, row_length: int
-    ) -> tuple[Part, ...]:
+    def open(self, corpus: Corpus, *, split: str, fits: Fits, row_length: int) -> tuple[Part, ...]:
         """The parts of this stream in a corpus, one per (source, language)."""
 
     def selected(self, corpus: Corpus) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from isoglot.types import Pair
 
 if TYPE_CHECKING:
     from isoglot.corpus import Corpus, Table
-    from isoglot.types import IntArray, LongArray
+    from isoglot.types import FloatArray, IntArray, LongArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class ParallelStream(StreamConfig):
             if table.num_rows:
                 first, second = (corpus.languages.index(code) for code in language.split("-"))
                 part = PairPart(
-                    source, language, table, (first, second), self.order == "shuffled"
+                    source, language, table, (first, second), shuffled=self.order == "shuffled"
                 )
                 part.keep(fits, self, row_length)
                 if part.num_examples:
@@ -52,7 +52,7 @@ class PairPart(Part):
     """The pairs of one (source, language pair)."""
 
     def __init__(
-        self, source: str, language: str, table: Table, ids: tuple[int, int], shuffled: bool
+        self, source: str, language: str, table: Table, ids: tuple[int, int], *, shuffled: bool
     ) -> None:
         self.source, self.language, self.table = source, language, table
         self.language_ids, self.shuffled = ids, shuffled
@@ -62,7 +62,8 @@ class PairPart(Part):
 
     def keep(self, fits: Fits, config: ParallelStream, row_length: int) -> None:
         """Leave out the pairs that are too long for a row, or too short."""
-        sizes = self.sizes(np.arange(self.table.num_rows))
+        everything = np.arange(self.table.num_rows)
+        sizes = self.sizes(everything, np.ones(len(everything)))
         fit = fits(sizes)
         kept = np.flatnonzero(fit & (sizes.min(axis=1) >= config.least))
         self.num_examples = len(kept)
@@ -74,18 +75,19 @@ class PairPart(Part):
             self.rows = kept
 
     @override
-    def sizes(self, indices: LongArray) -> IntArray:
+    def sizes(self, indices: LongArray, chances: FloatArray) -> IntArray:
         rows = indices if self.rows is None else self.rows[indices]
-        return np.stack(
+        sides = np.stack(
             [self.table.lengths("first", rows), self.table.lengths("second", rows)], axis=1
         )
+        return np.where((self.shuffled & (chances < 0.5))[:, None], sides[:, ::-1], sides)
 
     @override
-    def example(self, index: int, rng: np.random.Generator) -> Pair:
+    def example(self, index: int, chance: float) -> Pair:
         row = index if self.rows is None else int(self.rows[index])
         sides = [self.table.ids("first", row), self.table.ids("second", row)]
         languages = list(self.language_ids)
-        if self.shuffled and rng.random() < 0.5:
+        if self.shuffled and chance < 0.5:
             sides.reverse()
             languages.reverse()
         return Pair(

@@ -19,7 +19,7 @@ from isoglot.types import Text
 
 if TYPE_CHECKING:
     from isoglot.corpus import Corpus, Table
-    from isoglot.types import IntArray, LongArray
+    from isoglot.types import FloatArray, IntArray, LongArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +102,12 @@ class TextPart(Part):
         self.num_tokens = int(self.length.sum(dtype=np.int64))
 
     @override
-    def sizes(self, indices: LongArray) -> IntArray:
+    def sizes(self, indices: LongArray, chances: FloatArray) -> IntArray:
         sizes: IntArray = self.length[indices][:, None]
         return sizes
 
     @override
-    def example(self, index: int, rng: np.random.Generator) -> Text:
+    def example(self, index: int, chance: float) -> Text:
         shard = self.table.shards[self.shard[index]]
         start, stop = int(self.start[index]), int(self.stop[index])
         ids = shard.values("ids")[start:stop]
@@ -141,13 +141,14 @@ def _blocks(
     starts = np.empty(most, np.int64)
     stops = np.empty(most, np.int64)
     lengths = np.empty(most, np.int64)
-    n, length = 0, 0
+    n, length, document = 0, 0, documents[0] if len(documents) else 0
     for row in range(len(offsets) - 1):
         start, stop = offsets[row], offsets[row + 1]
         size = stop - start
         if size == 0:
             continue
-        same = row > 0 and documents[row] == documents[row - 1]
+        same = documents[row] == document
+        document = documents[row]
         if length > 0 and same and length + separator + size <= limit:
             stops[n - 1] = stop
             length += separator + size

@@ -102,6 +102,7 @@ class _Zstandard(io.RawIOBase):
         self._error: type[Exception] = zstandard.ZstdError
         self._frame: Any = None
         self._packed = b""
+        self._pending = b""
         self._file = path.open("rb")
 
     @override
@@ -115,19 +116,18 @@ class _Zstandard(io.RawIOBase):
 
     @override
     def readinto(self, buffer: Any) -> int:
-        # a full block unpacked at once may not fit the caller's buffer, so feed it in small bites
+        # what does not fit the caller's buffer waits for the next call
         data = self._pending or self._unpack()
         size = min(len(buffer), len(data))
         buffer[:size] = data[:size]
         self._pending = data[size:]
         return size
 
-    _pending = b""
-
     def _unpack(self) -> bytes:
+        """The next unpacked bytes, through all frames of the file; nothing at its end."""
         while True:
             if not self._packed:
-                self._packed = self._file.read(_BLOCK >> 3)
+                self._packed = self._file.read(_BLOCK // 8)
             if not self._packed:
                 if self._frame is not None:
                     raise EOFError("the last frame does not end")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from typing import TYPE_CHECKING
 
-from rich.console import Console as Terminal
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -17,6 +17,9 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+
+if TYPE_CHECKING:
+    from rich.console import Console as Terminal
 
 _SECONDS_BETWEEN_LINES = 15.0
 _STEPS_AVERAGED = 50

@@ -1,5 +1,7 @@
-"""metrics.jsonl: one record a line. A resumed run cuts off what lies after its checkpoint, so the
-file is the same as that of a run that was never stopped.
+"""metrics.jsonl: one record a line.
+
+A resumed run cuts off what lies after its checkpoint, so the file is the same as that of a run that
+was never stopped.
 """
 
 from __future__ import annotations

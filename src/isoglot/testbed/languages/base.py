@@ -9,31 +9,31 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import Enum, auto
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from isoglot.testbed.entities import cldr_names
-from isoglot.testbed.lexicon import read_lexicon
-from isoglot.testbed.meaning import (
-    CLAUSE,
-    KINDS,
-    Clause,
-    Compound,
-    Fact,
-    Kind,
-    Location,
-    Meaning,
-    Quality,
-    Role,
-    Simple,
-    Tense,
-    Thing,
+from isoglot.testbed.languages.nodes import (
+    ADJECTIVE,
+    CONNECTIVE,
+    COUNT,
+    DEFINITE,
+    HEAD,
+    OBJECT,
+    PLACE,
+    RELATION,
+    STOP,
+    SUBJECT,
+    TIME,
+    VERB,
 )
+from isoglot.testbed.lexicon import read_lexicon
+from isoglot.testbed.meaning import CLAUSE, KINDS, Clause, Compound, Fact, Quality
 from isoglot.testbed.phrase import Parts, Phrase, Piece, Sentence, Word
 
-H, D, A, C, R, T, N, G = (int(kind) for kind in Kind)
-"""Kinds in short: head, definite, adjective, count, relation, tense, negation, degree."""
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-SUBJECT, VERB, OBJECT, PLACE, TIME, CONNECTIVE, STOP = (int(role) for role in Role)
+    from isoglot.testbed.meaning import Location, Meaning, Simple, Thing
 
 
 class Position(Enum):
@@ -52,6 +52,10 @@ _POSITIONS = {
 }
 
 
+_FIXED_KINDS = {"ADP": RELATION, "DET": DEFINITE, "ADJ": ADJECTIVE, "PUNCT": COUNT}
+"""What the words of a time or connective express of it; others are its head."""
+
+
 class Gap(NamedTuple):
     """A place in the wording of a fact for one of its entities, in some case."""
 
@@ -66,17 +70,16 @@ class Grammar(ABC):
     stop: ClassVar[str] = "."
     question_mark: ClassVar[str] = "?"
     facts: ClassVar[dict[str, str]]
-    """Wording of each kind of fact, and of the question about it (`currency?`). A token is
-    `form/tag/kind`; `{s}` and `{o}` are the entities, with a case after a colon."""
+    """Wording of each kind of fact, and of the question about it (`currency?`); with `!`, a
+    wording that leaves the object's name as it is where the usual one does not. A token is
+    `form/tag/kinds`; `{s}` and `{o}` are the entities, with a case after a colon."""
     articles_within: ClassVar[frozenset[str]] = frozenset()
     """Prepositions that contain an article ("im")."""
 
     def __init__(self) -> None:
         self.lexicon = read_lexicon(self.language)
         self.names = {entity: self.name(entity, name) for entity, name in self._cldr().items()}
-        self._things: dict[tuple[Thing, str], Phrase] = {}
-        self._verbs: dict[tuple[object, ...], tuple[Phrase, ...]] = {}
-        self._others: dict[tuple[str, str], Phrase] = {}
+        self._kept: dict[tuple[object, ...], Phrase] = {}
         self._wordings = {key: self._parse(text) for key, text in self.facts.items()}
         self._stop = self.phrase((Piece(self.stop, "PUNCT"),))
         self._question = self.phrase((Piece(self.question_mark, "PUNCT"),))
@@ -128,60 +131,74 @@ class Grammar(ABC):
             before = piece
         return Phrase(pieces, text)
 
+    def kept(self, key: tuple[object, ...], make: Callable[[], tuple[Piece, ...]]) -> Phrase:
+        """The phrase with this key, made when it is first asked for."""
+        phrase = self._kept.get(key)
+        if phrase is None:
+            phrase = self._kept[key] = self.phrase(make())
+        return phrase
+
     def thing(self, thing: Thing, case: str = "") -> Phrase:
         """A noun phrase."""
-        key = (thing, case)
-        phrase = self._things.get(key)
-        if phrase is None:
-            phrase = self._things[key] = self.phrase(self.make_thing(thing, case))
-        return phrase
+        return self.kept((thing, case), lambda: self.make_thing(thing, case))
 
     def place(self, place: str) -> Phrase:
         """Where something happens: a concept or an entity."""
-        phrase = self._others.get((place, "in"))
-        if phrase is None:
-            if ":" in place:
-                pieces = self.make_entity(place, "in")
-            else:
-                pieces = self.make_place(place)
-            phrase = self._others[place, "in"] = self.phrase(pieces)
-        return phrase
+        if ":" in place:
+            return self.entity(place, "in")
+        return self.kept((place, "in"), lambda: self.make_place(place))
 
     def entity(self, entity: str, case: str) -> Phrase:
         """An entity's name in a case."""
-        phrase = self._others.get((entity, case))
-        if phrase is None:
-            phrase = self._others[entity, case] = self.phrase(self.make_entity(entity, case))
-        return phrase
+        return self.kept((entity, case), lambda: self.make_entity(entity, case))
 
-    def time(self, time: str) -> Phrase:
-        """When something happens: a concept or a year."""
-        phrase = self._others.get((time, "time"))
-        if phrase is None:
-            key, _, year = time.partition(":")
-            text = " ".join(self.lexicon[key].columns).format(year)
-            phrase = self._others[time, "time"] = self.phrase(
-                tuple(Piece(*token.rsplit("/", 1)) for token in text.split())
-            )
-        return phrase
+    def fixed(self, key: str) -> Phrase:
+        """A time (a concept or a year) or a connective, as the lexicon has it."""
+        return self.kept((key,), lambda: self._make_fixed(key))
+
+    def adjuncts(self, clause: Clause, case: str = "") -> tuple[Parts, Parts, Parts]:
+        """The object (in a case), the place and the time of a clause; each list may be empty."""
+        thing, place, time = clause.object, clause.place, clause.time
+        return (
+            [] if thing is None else [(OBJECT, self.thing(thing, case))],
+            [(PLACE, self.place(place))] if place else [],
+            [(TIME, self.fixed(time))] if time else [],
+        )
+
+    def _make_fixed(self, key: str) -> tuple[Piece, ...]:
+        concept, _, year = key.partition(":")
+        text = " ".join(self.lexicon[concept].columns).format(year)
+        tokens = [token.rsplit("/", 1) for token in text.split()]
+        content = [tag for _, tag in tokens if tag not in _FIXED_KINDS]
+        if len(tokens) == 1:
+            form, tag = tokens[0]
+            return (Piece(form, tag, HEAD + RELATION + DEFINITE + ADJECTIVE),)
+        return tuple(
+            Piece(form, tag, self._fixed_kinds(form, tag) if content else HEAD)
+            for form, tag in tokens
+        )
+
+    def _fixed_kinds(self, form: str, tag: str) -> tuple[int, ...]:
+        kinds = _FIXED_KINDS.get(tag, HEAD)
+        return kinds + DEFINITE if form in self.articles_within else kinds
 
     def make_place(self, place: str) -> tuple[Piece, ...]:
         """The pieces of a place phrase, from the lexicon."""
         tokens = [token.partition("/") for token in self.lexicon[place].options["loc"].split("_")]
         if len(tokens) == 1:
-            return (Piece(tokens[0][0], "NOUN", (H, R)),)
+            return (Piece(tokens[0][0], "NOUN", HEAD + RELATION),)
         pieces = []
         for form, _, tag in tokens:
-            kinds = (H,) if tag in ("", "ADJ") else (D,) if tag == "DET" else (R,)
+            kinds = HEAD if tag in ("", "ADJ") else DEFINITE if tag == "DET" else RELATION
             if form in self.articles_within:
-                kinds += (D,)
+                kinds += DEFINITE
             pieces.append(Piece(form, tag or "NOUN", kinds))
         return tuple(pieces)
 
     def name_pieces(self, entity: str, name: str | None = None) -> tuple[Piece, ...]:
         """The words of a name, inflected or as it is."""
         words = (self.names[entity] if name is None else name).split()
-        return tuple(Piece(word, "PROPN", (H,), entity, len(word)) for word in words)
+        return tuple(Piece(word, "PROPN", HEAD, entity, len(word)) for word in words)
 
     # --- sentences ----------------------------------------------------------------------------
 
@@ -193,7 +210,7 @@ class Grammar(ABC):
             connective = meaning.connective
             position = _POSITIONS.get(connective, Position.MAIN)
             parts = self._simple(meaning.first, Position.MAIN)
-            parts.append((CONNECTIVE, self.time(connective)))
+            parts.append((CONNECTIVE, self.fixed(connective)))
             second = self._simple(meaning.second, position)
             parts += [(slot + CLAUSE, phrase) for slot, phrase in second]
         else:
@@ -211,11 +228,13 @@ class Grammar(ABC):
         text = ""
         words: list[Word] = []
         before = Piece("", "X")
+        begun = False
         for slot, phrase in self.realise(meaning, question=question):
             for piece in phrase.pieces:
                 if text and self.spaced(before, piece):
                     text += " "
-                form = piece.form if text else self.capitalise(piece.form)
+                form = piece.form if begun else self.capitalise(piece.form)
+                begun = begun or piece.upos != "PUNCT"
                 nodes = tuple(slot * KINDS + kind for kind in piece.kinds)
                 words.append(Word(form, piece.upos, nodes, len(text), piece.entity, piece.mention))
                 text += form
@@ -249,18 +268,9 @@ class Grammar(ABC):
                 role, _, case = token.strip("{}").partition(":")
                 parts.append(Gap(SUBJECT if role == "s" else OBJECT, case))
             else:
-                form, tag, kind = token.rsplit("/", 2)
-                parts.append(self.phrase((Piece(form, tag, (int(kind),)),)))
+                form, tag, kinds = token.rsplit("/", 2)
+                parts.append(self.phrase((Piece(form, tag, tuple(map(int, kinds))),)))
         return parts
 
     def _cldr(self) -> dict[str, str]:
         return cldr_names(self.language)
-
-
-def listed(entry_options: dict[str, str], key: str, default: str) -> str:
-    """An irregular form where the lexicon lists one."""
-    return entry_options.get(key, default).replace("_", " ")
-
-
-__all__ = ["Clause", "Grammar", "Location", "Parts", "Phrase", "Piece", "Position", "Quality",
-           "Tense", "Thing"]  # fmt: skip

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
-from isoglot.testbed.languages.base import (
-    OBJECT,
+from isoglot.testbed.languages.base import Grammar, Position
+from isoglot.testbed.languages.nodes import (
+    ADJECTIVE,
+    COUNT,
+    DEFINITE,
+    DEGREE,
+    HEAD,
+    NEGATION,
     PLACE,
+    RELATION,
     SUBJECT,
-    TIME,
+    TENSE,
     VERB,
-    A,
-    C,
-    D,
-    G,
-    Grammar,
-    H,
-    N,
-    Position,
-    R,
-    T,
 )
-from isoglot.testbed.meaning import Clause, Location, Quality, Tense, Thing
-from isoglot.testbed.phrase import Parts, Phrase, Piece
+from isoglot.testbed.meaning import Clause, Location, Quality, Tense
+from isoglot.testbed.phrase import Piece
+
+if TYPE_CHECKING:
+    from isoglot.testbed.meaning import Thing
+    from isoglot.testbed.phrase import Parts, Phrase
+
+NOT = Piece("not", "PART", NEGATION)
 
 
 class English(Grammar):
@@ -33,7 +36,7 @@ class English(Grammar):
     language = "en"
     facts: ClassVar[dict[str, str]] = {
         "continent": "{s} is/AUX/5 a/DET/1 country/NOUN/0 in/ADP/4 {o}",
-        "official": "the/DET/1 official/ADJ/2 language/NOUN/0 of/ADP/4 {s} is/AUX/5 {o}",
+        "official": "{o} is/AUX/5 an/DET/1 official/ADJ/2 language/NOUN/0 of/ADP/4 {s}",
         "speak": "people/NOUN/1 in/ADP/4 {s} speak/VERB/0 {o}",
         "currency": "the/DET/1 currency/NOUN/0 of/ADP/4 {s} is/AUX/5 the/DET/7 {o}",
         "official?": "what/PRON/6 is/AUX/5 the/DET/1 official/ADJ/2 language/NOUN/0 of/ADP/4 {s}",
@@ -45,67 +48,61 @@ class English(Grammar):
         entry = self.lexicon[thing.noun]
         if thing.noun == "who":
             return (Piece("who", "PRON"),)
-        adjective = ()
+        pieces = [Piece(entry.options["pl"] if thing.number else entry.columns[0], "NOUN")]
         if thing.adjective:
-            adjective = (Piece(self.lexicon[thing.adjective].columns[0], "ADJ", (A,)),)
-        if thing.count:
-            number = Piece(self.lexicon[thing.count].columns[0], "NUM", (C,))
-            return (number, *adjective, Piece(entry.options["pl"], "NOUN"))
-        return (Piece("the", "DET", (D,)), *adjective, Piece(entry.columns[0], "NOUN"))
+            pieces.insert(0, Piece(self.lexicon[thing.adjective].columns[0], "ADJ", ADJECTIVE))
+        if thing.number:
+            return (Piece(self.lexicon[thing.number].columns[0], "NUM", COUNT), *pieces)
+        return (Piece("the", "DET", DEFINITE), *pieces)
 
-    def verb(self, clause: Clause) -> Phrase:
-        """The verb with its auxiliaries; "always" stands among them."""
-        always = clause.time == "always"
+    def _verb(self, clause: Clause) -> Phrase:
         key = (clause.verb, clause.tense, clause.negated)
-        kept = self._verbs.get(key)
-        if kept is None:
-            kept = self._verbs[key] = (self.phrase(self._make_verb(*key)),)
-        assert not (always and clause.negated)
-        return kept[0]
+        return self.kept(key, lambda: self._make_verb(clause))
 
-    def _make_verb(self, verb: str, tense: Tense, negated: bool) -> tuple[Piece, ...]:  # noqa: FBT001
-        infinitive, present, past = self.lexicon[verb].columns
-        if tense != Tense.FUTURE and not negated:
-            return (Piece(past if tense else present, "VERB", (H, T)),)
-        auxiliary = ("does", "did", "will")[tense]
-        negation = (Piece("not", "PART", (N,)),) if negated else ()
-        return (Piece(auxiliary, "AUX", (T,)), *negation, Piece(infinitive, "VERB"))
+    def _make_verb(self, clause: Clause) -> tuple[Piece, ...]:
+        infinitive, present, past = self.lexicon[clause.verb].columns
+        if clause.tense != Tense.FUTURE and not clause.negated:
+            return (Piece(past if clause.tense else present, "VERB", HEAD + TENSE),)
+        auxiliary = Piece(("does", "did", "will")[clause.tense], "AUX", TENSE)
+        return (auxiliary, *[NOT] * clause.negated, Piece(infinitive, "VERB"))
 
     @override
     def clause(self, clause: Clause, position: Position) -> Parts:
-        parts: Parts = [(SUBJECT, self.thing(clause.subject)), (VERB, self.verb(clause))]
-        if clause.object is not None:
-            parts.append((OBJECT, self.thing(clause.object)))
-        if clause.place:
-            parts.append((PLACE, self.place(clause.place)))
-        if clause.time:
-            where = 0 if clause.fronted else 1 if clause.time == "always" else len(parts)
-            parts.insert(where, (TIME, self.time(clause.time)))
-        return parts
+        who, does = (SUBJECT, self.thing(clause.subject)), (VERB, self._verb(clause))
+        what, where, when = self.adjuncts(clause)
+        if clause.fronted:
+            return [*when, who, does, *what, *where]
+        if clause.time == "always":
+            return [who, *when, does, *what, *where]
+        return [who, does, *what, *where, *when]
 
     @override
     def quality(self, quality: Quality, position: Position) -> Parts:
-        pieces = [Piece("is", "AUX", (T,))]
-        if quality.negated:
-            pieces.append(Piece("not", "PART", (N,)))
-        if quality.very:
-            pieces.append(Piece("very", "ADV", (G,)))
-        pieces.append(Piece(self.lexicon[quality.adjective].columns[0], "ADJ", (H,)))
-        return [(SUBJECT, self.thing(quality.subject)), (VERB, self.phrase(tuple(pieces)))]
+        return [
+            (SUBJECT, self.thing(quality.subject)),
+            (VERB, self.kept(quality[1:], lambda: self._make_quality(quality))),
+        ]
+
+    def _make_quality(self, quality: Quality) -> tuple[Piece, ...]:
+        return (
+            Piece("is", "AUX", TENSE),
+            *[NOT] * quality.negated,
+            *[Piece("very", "ADV", DEGREE)] * quality.very,
+            Piece(self.lexicon[quality.adjective].columns[0], "ADJ"),
+        )
 
     @override
     def location(self, location: Location, position: Position) -> Parts:
-        pieces = [Piece("is", "AUX", (T,))]
-        if location.negated:
-            pieces.append(Piece("not", "PART", (N,)))
+        negated = location.negated
+        be = self.kept(("is", negated), lambda: (Piece("is", "AUX", TENSE), *[NOT] * negated))
         return [
             (SUBJECT, self.thing(location.subject)),
-            (VERB, self.phrase(tuple(pieces))),
+            (VERB, be),
             (PLACE, self.place(location.place)),
         ]
 
     @override
     def make_entity(self, entity: str, case: str) -> tuple[Piece, ...]:
         if case == "in":
-            return (Piece("in", "ADP", (R,)), *self.name_pieces(entity))
+            return (Piece("in", "ADP", RELATION), *self.name_pieces(entity))
         return self.name_pieces(entity)

@@ -8,14 +8,11 @@ the first of each. All languages list the same concepts in the same order.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,6 @@ def read_lexicon(language: str) -> Lexicon:
             category = line.strip("[]")
         elif line and not line.startswith("#"):
             key, *fields = line.split()
-            assert key not in lexicon, f"{language}: {key} is listed twice"
             columns = tuple(field.replace("_", " ") for field in fields if "=" not in field)
             options = dict(field.split("=", 1) for field in fields if "=" in field)
             lexicon[key] = Entry(columns, MappingProxyType(options), category)

@@ -1,0 +1,128 @@
+"""`isoglot show`: what there is to choose from, a recipe in full, a corpus at a glance."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from isoglot.cli import app
+from isoglot.cli.tables import print_table
+
+show = typer.Typer(
+    help="Show recipes, objectives, streams, tasks; one recipe in full; what a corpus holds.",
+    no_args_is_help=True,
+)
+app.add_typer(show, name="show")
+
+_MARKDOWN = typer.Option(False, "--markdown", help="As the Markdown table of the README.")
+
+
+@show.command()
+def recipes(markdown: bool = _MARKDOWN) -> None:
+    """List the built-in recipes."""
+    from isoglot.recipe import document
+
+    found = {name: document.read(document.find(name)).data for name in document.built_in()}
+    if not markdown:
+        print_table(["recipe", "what it trains"], [[n, r["summary"]] for n, r in found.items()])
+        return
+    print_table(
+        ["recipe", "what it trains", "paper", "differs from the paper"],
+        [
+            [f"`{name}`", recipe["summary"], recipe.get("paper", ""), _joined(recipe)]
+            for name, recipe in found.items()
+        ],
+        markdown=True,
+    )
+
+
+@show.command()
+def objectives(markdown: bool = _MARKDOWN) -> None:
+    """List the objectives that a stream of a recipe can name."""
+    from isoglot.objectives import OBJECTIVES
+
+    if not markdown:
+        print_table(
+            ["objective", "what it does", "reads", "paper"],
+            [[kind.name, kind.line, ", ".join(kind.reads), kind.paper] for kind in OBJECTIVES],
+        )
+        return
+    print_table(
+        ["objective", "what it does", "reads", "paper", "file"],
+        [
+            [f"`{kind.name}`", kind.line, ", ".join(kind.reads), kind.paper, _file(kind)]
+            for kind in OBJECTIVES
+        ],
+        markdown=True,
+    )
+
+
+@show.command()
+def streams() -> None:
+    """List the streams that a stage of a recipe can draw from."""
+    from isoglot.batching.streams import STREAMS
+
+    print_table(
+        ["stream", "what one reads", "sources of kind"],
+        [[kind.kind, _first_line(kind), kind.reads] for kind in STREAMS],
+    )
+
+
+@show.command()
+def tasks(markdown: bool = _MARKDOWN) -> None:
+    """List the tasks that `isoglot evaluate` scores."""
+    from isoglot.evaluate import RETRIEVAL
+
+    name = f"`{RETRIEVAL}`" if markdown else RETRIEVAL
+    metric = "accuracy@1, both directions, every layer"
+    print_table(
+        ["task", "kind", "metric"],
+        [[name, "nearest sentence in the other language; no training", metric]],
+        markdown=markdown,
+    )
+
+
+@show.command()
+def recipe(
+    name: str = typer.Argument(..., help="A built-in recipe (`isoglot show recipes`) or a file."),
+    settings: list[str] = typer.Option(
+        [], "--set", help="Change a setting: path.to.it=value. May be given several times."
+    ),
+) -> None:
+    """Print a recipe with all its settings, each explained; save it as a start for your own.
+
+    What a recipe extends is merged, what it leaves out is filled in. The output is a recipe too.
+    """
+    from isoglot.recipe import load_recipe
+    from isoglot.recipe.explain import explained
+
+    print(explained(load_recipe(name, settings)), end="")
+
+
+@show.command()
+def corpus(
+    folder: Path = typer.Argument(..., help="A prepared corpus."),
+    alpha: float = typer.Option(0.7, help="Draw languages with p proportional to N^alpha."),
+    samples: int = typer.Option(2, help="Lines of each source and language to show."),
+) -> None:
+    """Show what a corpus holds, what was dropped, how often languages are drawn, and some lines."""
+    from isoglot.cli.corpus import show_corpus
+    from isoglot.corpus import Corpus
+
+    show_corpus(Corpus.open(folder, verify="never"), alpha=alpha, samples=samples)
+
+
+def _joined(recipe: dict[str, Any]) -> str:
+    return "; ".join(recipe.get("differs", []))
+
+
+def _file(kind: type) -> str:
+    path = f"src/{kind.__module__.replace('.', '/')}.py"
+    return f"[{path.rpartition('/')[2]}]({path})"
+
+
+def _first_line(kind: type) -> str:
+    return (inspect.getdoc(kind) or "").split("\n")[0]

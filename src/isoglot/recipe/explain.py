@@ -1,0 +1,128 @@
+"""A recipe as commented YAML: every setting with its value and the sentence its owner wrote.
+
+Reads settings, and the string literal that follows each field in the source of its class; gives
+YAML that can be saved, edited and loaded again.
+
+    optimizer:                      # The optimizer and its learning rate.
+      name: adamw                   # AdamW (fused) or LAMB (from pytorch_optimizer).
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import textwrap
+from functools import cache
+from typing import Any
+
+from isoglot.batching.streams import StreamConfig
+from isoglot.objectives import Objective
+from isoglot.recipe import document
+from isoglot.recipe.structure import plain
+
+_COLUMN = 34
+"""Where comments begin."""
+_WIDTH = 100
+
+
+def explained(settings: Any) -> str:
+    """Settings as YAML, complete and commented."""
+    return "\n".join(_fields(settings, plain(settings))) + "\n"
+
+
+@cache
+def sentences(kind: type) -> dict[str, str]:
+    """What the source of a dataclass, and of those it inherits from, says of each field."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if not dataclasses.is_dataclass(base):
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for field, after in zip(body.body, body.body[1:], strict=False):
+            match field, after:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    found[name] = " ".join(text.split())
+    return found
+
+
+def _fields(settings: Any, data: dict[str, Any]) -> list[str]:
+    """The lines of one dataclass; `data` is the same settings as plain data, in order."""
+    kind: Any = type(settings)
+    said = sentences(kind)
+    lines = []
+    for name, value in data.items():
+        if name == "kind" and isinstance(settings, StreamConfig):
+            lines += _line("kind", value, "The kind of stream it is.")
+        else:
+            lines += _entry(name, getattr(settings, name), value, said.get(name, ""))
+    return lines
+
+
+def _entry(name: str, settings: Any, value: Any, sentence: str) -> list[str]:
+    """One setting, with everything below it."""
+    if not isinstance(value, dict | list) or not value or _fits_a_line(value):
+        return _line(name, value, sentence)
+    lines = _commented(f"{_scalar(name)}:", sentence)
+    if isinstance(value, list):
+        for inner, item in zip(settings, value, strict=True):
+            lines += _item(inner, item)
+    elif dataclasses.is_dataclass(settings):
+        lines += _indented(_fields(settings, value))
+    else:
+        for key, item in value.items():
+            lines += _indented(_entry(key, settings[key], item, _about(settings[key])))
+    return lines
+
+
+def _item(settings: Any, value: Any) -> list[str]:
+    """One item of a list that does not fit a line."""
+    if not isinstance(value, dict):
+        return [f"- {_scalar(value)}"]
+    first, *rest = _indented(_fields(settings, value))
+    return [f"- {first[2:]}", *rest]
+
+
+def _about(settings: Any) -> str:
+    """What an objective or a stream is, for the line of its name."""
+    if isinstance(settings, Objective):
+        return settings.line[0].upper() + settings.line[1:] + "."
+    return (inspect.getdoc(type(settings)) or "").split("\n")[0]
+
+
+def _line(name: str, value: Any, sentence: str) -> list[str]:
+    return _commented(f"{_scalar(name)}: {_scalar(value)}", sentence)
+
+
+def _commented(line: str, sentence: str) -> list[str]:
+    """A line and its comment: beside it, or above it where the line is long."""
+    if not sentence:
+        return [line]
+    if len(line) > _COLUMN - 2:
+        return [*(f"# {part}" for part in textwrap.wrap(sentence, _WIDTH - 6)), line]
+    first, *rest = textwrap.wrap(sentence, _WIDTH - _COLUMN - 2)
+    return [f"{line:<{_COLUMN}}# {first}", *(f"{'':<{_COLUMN}}# {part}" for part in rest)]
+
+
+def _indented(lines: list[str]) -> list[str]:
+    """Two to the right; comments beside a line stay in their column where there is room."""
+    return [
+        f"  {line[: _COLUMN - 2]}{line[_COLUMN:]}"
+        if line[_COLUMN - 2 : _COLUMN + 1] == "  #"
+        else f"  {line}"
+        for line in lines
+    ]
+
+
+def _fits_a_line(value: Any) -> bool:
+    plain_items = isinstance(value, list) and not any(isinstance(v, dict | list) for v in value)
+    return plain_items and len(_scalar(value)) < _WIDTH - 2 * _COLUMN
+
+
+def _scalar(value: Any) -> str:
+    """A value on one line of YAML."""
+    return document.write(value, one_line=True).removesuffix("...\n").strip()

@@ -1,0 +1,150 @@
+"""Turkish: subject, object, verb; endings that follow the vowels; names take an apostrophe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from typing_extensions import override
+
+from isoglot.testbed.languages.base import Grammar, Position
+from isoglot.testbed.languages.nodes import (
+    ADJECTIVE,
+    COUNT,
+    DEGREE,
+    HEAD,
+    NEGATION,
+    PLACE,
+    RELATION,
+    SUBJECT,
+    TENSE,
+    VERB,
+)
+from isoglot.testbed.phrase import Piece
+
+if TYPE_CHECKING:
+    from isoglot.testbed.meaning import Clause, Location, Quality, Thing
+    from isoglot.testbed.phrase import Parts
+
+VOWELS = {"a": "ı", "ı": "ı", "â": "ı", "e": "i", "i": "i", "o": "u", "u": "u", "ö": "ü", "ü": "ü"}
+"""Vowel -> the high vowel that follows it in an ending."""
+VOICELESS = "fstkçşhp"
+SOFT_L = frozenset({"Nepal"})
+"""Words whose last "l" wants front vowels after it, whatever comes before."""
+
+
+def harmony(word: str) -> str:
+    """The high vowel of the endings of a word."""
+    if word in SOFT_L:
+        return "i"
+    lowered = word.replace("I", "ı").replace("İ", "i").lower()
+    return next(VOWELS[letter] for letter in reversed(lowered) if letter in VOWELS)
+
+
+def locative_ending(word: str) -> str:
+    """-da, -de, -ta or -te."""
+    return ("t" if word[-1] in VOICELESS else "d") + ("a" if harmony(word) in "ıu" else "e")
+
+
+def genitive_ending(word: str) -> str:
+    """-nın after a vowel, else -ın, with the right vowel."""
+    return ("n" if word[-1] in VOWELS else "") + harmony(word) + "n"
+
+
+class Turkish(Grammar):
+    """Realises meanings in Turkish."""
+
+    language = "tr"
+    facts: ClassVar[dict[str, str]] = {
+        "continent": "{s} ,/PUNCT/3 {o:in} bir/DET/1 ülkedir/NOUN/05",
+        "official": "{o} ,/PUNCT/3 {s:gen} resmî/ADJ/2 dilidir/NOUN/05",
+        "speak": "{s:in} {o} konuşulur/VERB/01",
+        "currency": "{s:gen} para/NOUN/0 birimi/NOUN/0 {o}",
+        "official?": "{s:gen} resmî/ADJ/2 dili/NOUN/0 nedir/PRON/56",
+        "currency?": "{s:gen} para/NOUN/0 birimi/NOUN/0 nedir/PRON/56",
+    }
+
+    @override
+    def capitalise(self, text: str) -> str:
+        return ("İ" if text[0] == "i" else text[0].upper()) + text[1:]
+
+    @override
+    def make_thing(self, thing: Thing, case: str) -> tuple[Piece, ...]:
+        entry = self.lexicon[thing.noun]
+        if thing.noun == "who":
+            return (Piece(entry.columns[0], "PRON"),)
+        form = entry.columns[case == "acc" and not thing.number]
+        pieces = [Piece(word, "NOUN") for word in form.split()]
+        if thing.adjective:
+            pieces.insert(0, Piece(self.lexicon[thing.adjective].columns[0], "ADJ", ADJECTIVE))
+        if thing.number:
+            pieces.insert(0, Piece(self.lexicon[thing.number].columns[0], "NUM", COUNT))
+        return tuple(pieces)
+
+    @override
+    def make_place(self, place: str) -> tuple[Piece, ...]:
+        entry = self.lexicon[place]
+        regular = entry.columns[0] + locative_ending(entry.columns[0])
+        return (Piece(entry.options.get("loc", regular), "NOUN", HEAD + RELATION),)
+
+    def _make_verb(self, clause: Clause) -> tuple[Piece, ...]:
+        stem, *forms = self.lexicon[clause.verb].columns
+        form, kinds = forms[clause.tense], HEAD + TENSE
+        if clause.negated:
+            kinds += NEGATION
+            vowel = harmony(stem)
+            low = "a" if vowel in "ıu" else "e"
+            endings = (
+                f"m{vowel}yor",
+                f"m{low}d{'ı' if low == 'a' else 'i'}",
+                f"m{low}y{low}c{low}k",
+            )
+            form = stem + endings[clause.tense]
+        *nouns, verb = form.split()
+        return (*(Piece(noun, "NOUN") for noun in nouns), Piece(verb, "VERB", kinds))
+
+    @override
+    def clause(self, clause: Clause, position: Position) -> Parts:
+        key = (clause.verb, clause.tense, clause.negated)
+        who = (SUBJECT, self.thing(clause.subject))
+        does = (VERB, self.kept(key, lambda: self._make_verb(clause)))
+        what, where, when = self.adjuncts(clause, "acc")
+        if clause.fronted:
+            return [*when, who, *where, *what, does]
+        return [who, *when, *where, *what, does]
+
+    @override
+    def quality(self, quality: Quality, position: Position) -> Parts:
+        return [
+            (SUBJECT, self.thing(quality.subject)),
+            (VERB, self.kept(quality[1:], lambda: self._make_quality(quality))),
+        ]
+
+    def _make_quality(self, quality: Quality) -> tuple[Piece, ...]:
+        return (
+            *[Piece("çok", "ADV", DEGREE)] * quality.very,
+            Piece(self.lexicon[quality.adjective].columns[0], "ADJ"),
+            *[Piece("değil", "AUX", NEGATION + TENSE)] * quality.negated,
+        )
+
+    @override
+    def location(self, location: Location, position: Position) -> Parts:
+        parts: Parts = [
+            (SUBJECT, self.thing(location.subject)),
+            (PLACE, self.place(location.place)),
+        ]
+        if location.negated:
+            negation = Piece("değil", "AUX", NEGATION + TENSE)
+            parts.append((VERB, self.kept(("not",), lambda: (negation,))))
+        return parts
+
+    @override
+    def make_entity(self, entity: str, case: str) -> tuple[Piece, ...]:
+        pieces = self.name_pieces(entity)
+        last = pieces[-1]
+        if case == "in":
+            ending = locative_ending(last.form)
+        elif case == "gen":
+            ending = genitive_ending(last.form)
+        else:
+            return pieces
+        return (*pieces[:-1], last._replace(form=f"{last.form}'{ending}", kinds=HEAD + RELATION))

@@ -1,0 +1,147 @@
+import lzma
+
+import pytest
+import torch
+
+from isoglot.batching.loader import Loader, LoaderConfig, open_streams
+from isoglot.batching.planner import BatchConfig
+from isoglot.batching.streams import ParallelStream, TextStream
+from isoglot.corpus import Corpus, PrepareConfig, SourceConfig, TokenizerConfig, prepare
+from isoglot.errors import RecipeError
+from isoglot.objectives import MLM, TLM
+from isoglot.types import Cursor, Rows
+
+STREAMS = {
+    "text": TextStream(objectives=("mlm",), share=0.5),
+    "parallel": ParallelStream(objectives=("tlm", "mlm"), share=0.5, order="shuffled"),
+}
+SHAPE = BatchConfig(rows=8, micro_rows=2, row_length=96)
+
+
+def loader(corpus, *, streams=None, shape=SHAPE, **settings):
+    opened = open_streams(
+        corpus, streams or STREAMS, {"mlm": MLM(), "tlm": TLM()}, row_length=shape.row_length
+    )
+    return Loader(corpus, opened, shape, **settings)
+
+
+def take(steps, number):
+    return [next(steps) for _ in range(number)]
+
+
+def same(one, other):
+    return (
+        all(
+            torch.equal(getattr(one.rows, name), getattr(other.rows, name))
+            for name in Rows.__slots__
+        )
+        and torch.equal(one.positions, other.positions)
+        and torch.equal(one.targets, other.targets)
+        and one.spans == other.spans
+        and one.cursor == other.cursor
+    )
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_one_or_more_processes_see_the_same_global_batches(corpus, world):
+    alone = take(loader(corpus).steps(Cursor()), 5)
+    shared = [
+        take(loader(corpus, rank=rank, world=world).steps(Cursor()), 5) for rank in range(world)
+    ]
+    for step in range(5):
+        together = [shared[m % world][step][m // world] for m in range(4)]
+        assert all(same(a, b) for a, b in zip(alone[step], together, strict=True))
+
+
+def test_workers_change_nothing_and_prefetching_is_not_part_of_the_state(corpus):
+    plain = take(loader(corpus).steps(Cursor()), 8)
+    busy = loader(corpus, workers=LoaderConfig(workers=2, prefetch=6)).steps(Cursor())
+    first = take(busy, 3)  # the workers are far ahead by now
+    cursor = first[-1][0].cursor
+    del busy
+    rest = take(loader(corpus, workers=LoaderConfig(workers=2)).steps(cursor), 5)
+    for expected, found in zip(plain, first + rest, strict=True):
+        assert all(same(a, b) for a, b in zip(expected, found, strict=True))
+
+
+def test_seeds_and_stages_differ(corpus):
+    def ids(**keys):
+        return next(loader(corpus, **keys).steps(Cursor()))[0].rows.ids
+
+    assert not torch.equal(ids(), ids(seed=1))
+    assert not torch.equal(ids(), ids(stage=1))
+
+
+def test_masks_differ_between_epochs(corpus):
+    streams = {"text": TextStream(objectives=("mlm",), unit="sentence", languages=("cc",))}
+    shape = BatchConfig(rows=64, micro_rows=64, row_length=96)
+    steps = loader(corpus, streams=streams, shape=shape).steps(Cursor())
+    targets = [tuple(batch[0].targets.tolist()) for batch in take(steps, 4)]
+    assert len(set(targets)) == 4
+
+
+def test_held_out_text_is_never_trained_on(corpus):
+    streams = {"text": TextStream(objectives=("mlm",), unit="sentence")}
+    trained = set()
+    steps = loader(corpus, streams=streams).steps(Cursor())
+    for batches in take(steps, 120):
+        for batch in batches:
+            rows = batch.rows
+            original = rows.ids.flatten().clone()
+            original[batch.positions] = batch.targets
+            original = original.view_as(rows.ids)
+            for row, owner in zip(original, rows.sequences, strict=True):
+                for number in range(int(owner.max()) + 1):
+                    trained.add(tuple(row[owner == number].tolist()[1:-1]))
+    tables = {
+        split: [corpus.table("text", language, split) for language in corpus.languages]
+        for split in ("train", "heldout")
+    }
+    rows = {
+        split: {tuple(table.ids("ids", i).tolist()) for table in of for i in range(table.num_rows)}
+        for split, of in tables.items()
+    }
+    assert len(rows["heldout"]) > 5
+    assert not trained & (rows["heldout"] - rows["train"])
+    assert len(trained & rows["train"]) > 100
+
+
+def test_a_shape_that_does_not_divide_is_refused_with_the_fix(corpus):
+    with pytest.raises(RecipeError, match=r"multiple of batch\.micro_rows × processes = 6"):
+        loader(corpus, world=3)
+
+
+def test_fixed_sites_have_one_size(corpus):
+    steps = loader(corpus, fixed_sites=True).steps(Cursor())
+    sizes = {len(batch.positions) for batches in take(steps, 10) for batch in batches}
+    assert len(sizes) == 1
+
+
+def efficiency(found, steps, shape):
+    tokens = sum(batch.num_tokens for batches in take(found, steps) for batch in batches)
+    return tokens / (steps * shape.rows * shape.row_length)
+
+
+@pytest.mark.slow
+def test_rows_of_real_translations_are_full(data_folder, tmp_path):
+    for code in ("en-web", "de", "sw"):
+        raw = lzma.decompress((data_folder / "parallel/bible" / f"{code}.tsv.xz").read_bytes())
+        lines = raw.decode().splitlines()[:8000]
+        (tmp_path / f"{code}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    files = {f"en-{code}": ("en-web.tsv", f"{code}.tsv") for code in ("de", "sw")}
+    sources = {"bible": SourceConfig(kind="pairs", format="keyed", files=files)}
+    config = PrepareConfig(sources=sources, tokenizer=TokenizerConfig(size=4000))
+    prepare(config, tmp_path / "corpus", base=tmp_path)
+    shape = BatchConfig(rows=64, micro_rows=16, row_length=256)
+    streams = {"parallel": ParallelStream(objectives=("tlm",))}
+    found = loader(Corpus.open(tmp_path / "corpus"), streams=streams, shape=shape)
+    share = efficiency(found.steps(Cursor()), 40, shape)
+    assert share >= 0.97, share
+
+
+def test_a_fixed_capacity_costs_no_room(corpus):
+    free, fixed = (
+        efficiency(loader(corpus, fixed_sites=fixed).steps(Cursor()), 50, SHAPE)
+        for fixed in (False, True)
+    )
+    assert fixed > free - 0.01

@@ -1,0 +1,224 @@
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoglot.batching.builder import Builder
+from isoglot.batching.mixture import smoothed
+from isoglot.batching.planner import BatchConfig, Planner
+from isoglot.types import Cursor
+from tests.batching.fakes import VOCABULARY, FakePart, Plain, Sided, mixture, open_stream
+
+
+def planner(mixed, *, rows=4, micro_rows=2, row_length=32, site_capacity=None):
+    shape = BatchConfig(rows=rows, micro_rows=micro_rows, row_length=row_length)
+    return Planner(mixed, shape, site_capacity=site_capacity)
+
+
+def placed(plans):
+    """(cell, counter, example) of every draw of a step."""
+    return [
+        row
+        for plan in plans
+        for row in zip(
+            plan.cells.tolist(), plan.counters.tolist(), plan.examples.tolist(), strict=True
+        )
+    ]
+
+
+sizes = st.lists(st.integers(1, 32), min_size=1, max_size=40)
+
+
+@given(
+    parts=st.lists(sizes, min_size=1, max_size=3),
+    seed=st.integers(0, 2**32),
+    steps=st.integers(1, 12),
+    epochs=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_every_example_is_seen_once_in_each_epoch(parts, seed, steps, epochs):
+    stream = open_stream(
+        [FakePart(f"l{i}", part) for i, part in enumerate(parts)],
+        Plain(),
+        mixture="epochs" if epochs else "languages",
+    )
+    mixed = mixture(stream, seed=seed)
+    plan = planner(mixed)
+    cursor, seen = Cursor(), []
+    for _ in range(steps):
+        plans = plan.plan(cursor)
+        seen += placed(plans)
+        cursor = plans[0].cursor
+    waiting = set(cursor.pending)
+    assert len(seen) + len(waiting) == cursor.draws
+    of_cell = defaultdict(list)
+    for cell, counter, example in seen:
+        assert (cell, counter) not in waiting
+        of_cell[cell].append((counter, example))
+    for number, cell in enumerate(mixed.cells):
+        drawn = of_cell[number]
+        counters = sorted(c for c, _ in drawn) + [c for n, c in waiting if n == number]
+        assert sorted(counters) == list(range(cursor.counters[number])), "no draw lost or doubled"
+        for epoch in range(max((c for c, _ in drawn), default=0) // cell.num_examples + 1):
+            inside = [e for c, e in drawn if c // cell.num_examples == epoch]
+            assert len(inside) == len(set(inside)), "an example twice in one epoch"
+            complete = sum(c // cell.num_examples == epoch for c in counters) == cell.num_examples
+            left = sum(n == number and c // cell.num_examples == epoch for n, c in waiting)
+            if complete and not left:
+                assert sorted(inside) == list(range(cell.num_examples))
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_one_or_two_examples_are_enough(number):
+    plan = planner(mixture(open_stream([FakePart("l", [5] * number)], Plain())))
+    seen = placed(plan.plan(Cursor()))
+    counts = Counter(example for _, _, example in seen)
+    assert set(counts) == set(range(number))
+    assert max(counts.values()) - min(counts.values()) <= 2
+
+
+@given(cut=st.integers(1, 8), seed=st.integers(0, 1000))
+@settings(max_examples=15, deadline=None)
+def test_a_cursor_is_all_the_state(cut, seed):
+    def make():
+        streams = (
+            open_stream([FakePart("a", list(range(1, 30)))], Plain(), share=0.3),
+            open_stream([FakePart("b", [7] * 50), FakePart("c", [3, 9])], Plain(2), share=0.7),
+        )
+        return planner(mixture(*streams, seed=seed))
+
+    whole = make().steps(Cursor())
+    plans = [next(whole) for _ in range(10)]
+    resumed = make().steps(plans[cut - 1][0].cursor)
+    for expected in plans[cut:]:
+        for one, other in zip(expected, next(resumed), strict=True):
+            for name in ("cells", "counters", "examples", "rows", "offsets"):
+                assert np.array_equal(getattr(one, name), getattr(other, name))
+            assert one.cursor == other.cursor
+
+
+def test_no_draw_waits_for_ever():
+    lengths = [31] * 20 + [3] * 200 + [17] * 50
+    plan = planner(mixture(open_stream([FakePart("l", lengths)], Plain())), rows=6, row_length=32)
+    cursor, age = Cursor(), Counter()
+    for _ in range(200):
+        cursor = plan.plan(cursor)[0].cursor
+        age = Counter({draw: age[draw] + 1 for draw in cursor.pending})
+        assert max(age.values(), default=0) <= 3
+
+
+def test_tokens_are_shared_as_asked_whatever_the_lengths():
+    streams = (
+        open_stream([FakePart("a", [5] * 300)], Plain(), share=0.25),
+        open_stream([FakePart("b", [15] * 300)], Plain(2), share=0.75),
+    )
+    mixed = mixture(*streams)
+    plan = planner(mixed, rows=32, micro_rows=8, row_length=64)
+    cursor, tokens = Cursor(), Counter()
+    for _ in range(60):
+        plans = plan.plan(cursor)
+        for one in plans:
+            owners = np.repeat(one.cells, np.diff(one.starts))
+            for cell, length in zip(owners.tolist(), one.lengths.tolist(), strict=True):
+                tokens[cell] += length
+        cursor = plans[0].cursor
+    assert tokens[0] / tokens.total() == pytest.approx(0.25, abs=0.01)
+
+
+def test_languages_are_drawn_by_their_smoothed_sizes():
+    parts = [FakePart("big", [4] * 8000), FakePart("small", [4] * 500)]
+    mixed = mixture(open_stream(parts, Plain(), alpha=0.7))
+    expected = smoothed(np.array([8000.0, 500.0]), 0.7)
+    assert mixed.probabilities == pytest.approx(expected)
+    drawn = np.bincount(mixed.cells_of(0, 40_000)) / 40_000
+    assert drawn == pytest.approx(expected, abs=0.01)
+
+
+def test_sources_of_one_language_share_its_probability():
+    parts = [
+        FakePart("en", [4] * 600, source="a"),
+        FakePart("en", [4] * 200, source="b"),
+        FakePart("sw", [4] * 200),
+    ]
+    mixed = mixture(open_stream(parts, Plain(), alpha=0.0))
+    assert mixed.probabilities == pytest.approx([0.375, 0.125, 0.5])
+
+
+def build(mixed, plan):
+    return Builder(
+        mixed,
+        VOCABULARY,
+        micro_rows=plan.micro_rows,
+        row_length=plan.shape.row_length,
+        side_rows=plan.side_rows,
+        site_capacity=plan.site_capacity,
+        seed=0,
+        stage=0,
+    )
+
+
+def test_rows_hold_each_sequence_once_and_nothing_else():
+    mixed = mixture(open_stream([FakePart("l", [3, 8, 13, 21, 5])], Plain(2)))
+    plan = planner(mixed)
+    builder = build(mixed, plan)
+    for one in plan.plan(Cursor()):
+        batch = builder[one]
+        real = batch.rows.sequences >= 0
+        assert int(real.sum()) == batch.num_tokens == int(one.lengths.sum())
+        assert (batch.rows.ids[~real] == VOCABULARY.pad).all()
+        for row, sequences in zip(batch.rows.ids, batch.rows.sequences, strict=True):
+            for number in range(int(sequences.max()) + 1):
+                tokens = row[sequences == number]
+                assert len(set(tokens.tolist())) == 1
+                assert len(tokens) == [3, 8, 13, 21, 5][int(tokens[0]) - 10]
+        assert batch.counts == {"m0": len(batch.positions)}
+        first = batch.rows.positions.flatten()[batch.sites["m0"]["first"]]
+        assert (first == 0).all()
+        assert (batch.rows.sequences.flatten()[batch.positions] >= 0).all()
+
+
+def test_side_rows_come_with_their_main_rows():
+    mixed = mixture(open_stream([FakePart("l", list(range(2, 20)))], Plain(), Sided()))
+    plan = planner(mixed, rows=8, micro_rows=4)
+    builder = build(mixed, plan)
+    plans = plan.plan(Cursor())
+    for one in plans:
+        batch = builder[one]
+        assert set(batch.side) == {"m1"}
+        side = batch.side["m1"]
+        # every draw: two main sequences and one side sequence of the same tokens
+        main = Counter(batch.rows.ids[batch.rows.sequences >= 0].tolist())
+        beside = Counter(side.ids[side.sequences >= 0].tolist())
+        assert main == Counter({token: 2 * n for token, n in beside.items()})
+        assert len(one.cells) > 0
+
+
+def test_sites_are_padded_to_a_fixed_capacity_and_never_overfilled():
+    mixed = mixture(open_stream([FakePart("l", [2] * 40)], Plain()))
+    plan = planner(mixed, site_capacity=10)
+    builder = build(mixed, plan)
+    for one in plan.plan(Cursor()):
+        batch = builder[one]
+        assert len(batch.positions) == len(batch.targets) == len(batch.weights) == 10
+        assert batch.weights.sum() == batch.counts["m0"] <= 10
+
+
+def test_once_visits_every_example_once():
+    parts = [FakePart("a", list(range(1, 33))), FakePart("b", [4] * 100)]
+    plan = planner(mixture(open_stream(parts, Plain())))
+    seen = [row for one in plan.once(50) for row in placed([one])]
+    assert Counter(cell for cell, _, _ in seen) == {0: 32, 1: 50}
+    assert len(set(seen)) == len(seen)
+
+
+def test_a_failing_example_is_named():
+    class Broken(Plain):
+        def build(self, example, vocabulary, rng):
+            raise IndexError("out of range")
+
+    mixed = mixture(open_stream([FakePart("l", [3])], Broken()))
+    plan = planner(mixed)
+    with pytest.raises(ValueError, match="fake/l, row 0: out of range"):
+        build(mixed, plan)[plan.plan(Cursor())[0]]

@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoglot.batching.loader import open_streams
+from isoglot.batching.streams import ParallelStream, TextStream
+from isoglot.batching.streams.text import _blocks
+from isoglot.errors import CorpusError
+from isoglot.objectives import MLM, TLM
+
+MAKERS = {"mlm": MLM(), "tlm": TLM()}
+
+
+def opened(corpus, config, row_length=64, split="train"):
+    return open_streams(corpus, {config.kind: config}, MAKERS, row_length=row_length, split=split)[
+        0
+    ]
+
+
+@given(
+    lengths=st.lists(st.integers(0, 50), min_size=1, max_size=60),
+    breaks=st.lists(st.booleans(), min_size=60, max_size=60),
+    limit=st.integers(5, 40),
+    separator=st.integers(0, 1),
+)
+@settings(max_examples=150, deadline=None)
+def test_blocks_hold_every_token_once_and_keep_sentences_whole(lengths, breaks, limit, separator):
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    documents = np.cumsum(breaks[: len(lengths)]).astype(np.int32)
+    starts, stops, sizes = _blocks(offsets, documents, limit, separator)
+    covered = [token for a, b in zip(starts, stops, strict=True) for token in range(a, b)]
+    assert covered == list(range(offsets[-1]))
+    for start, stop, size in zip(starts, stops, sizes, strict=True):
+        inside = [i for i in range(len(lengths)) if offsets[i] < stop and offsets[i + 1] > start]
+        inside = [i for i in inside if lengths[i]]
+        assert len({documents[i] for i in inside}) == 1
+        assert size == stop - start + separator * (len(inside) - 1) <= limit
+        if len(inside) > 1:
+            first, last = inside[0], inside[-1]
+            # only the tail of a sentence too long for any block may open a block of several
+            assert offsets[first] == start or lengths[first] > limit
+            assert offsets[last + 1] == stop
+
+
+def test_a_stream_of_text_reads_what_was_prepared(corpus):
+    stream = opened(corpus, TextStream(objectives=("mlm",), languages=("aa",)))
+    (part,) = stream.parts
+    table = corpus.table("text", "aa", "train")
+    read = np.concatenate([part.example(i, 0.0).ids for i in range(part.num_examples)])
+    assert np.array_equal(read, np.concatenate([s.values("ids") for s in table.shards]))
+    assert part.num_dropped == 0
+
+
+def test_separators_stand_between_sentences_and_are_counted(corpus):
+    plain = opened(corpus, TextStream(objectives=("mlm",), max_length=60)).parts[0]
+    config = TextStream(objectives=("mlm",), max_length=60, separators=True)
+    part = opened(corpus, config).parts[0]
+    sep = corpus.vocabulary.sep
+    found = 0
+    for index in range(part.num_examples):
+        example = part.example(index, 0.0)
+        assert len(example.ids) == len(example.sentences) == part.length[index]
+        assert (np.diff(example.sentences) >= 0).all()
+        places = np.flatnonzero(example.ids == sep)
+        assert len(places) == example.sentences[-1]
+        assert (np.diff(example.sentences)[places] == 1).all(), "a separator ends its sentence"
+        found += len(places)
+    assert found > 0
+    assert part.num_tokens - found == plain.num_tokens
+
+
+def test_single_sentences(corpus):
+    config = TextStream(objectives=("mlm",), unit="sentence", languages=("bb",))
+    part = opened(corpus, config, row_length=256).parts[0]
+    table = corpus.table("text", "bb", "train")
+    assert part.num_examples == table.num_rows
+    example = part.example(3, 0.0)
+    assert np.array_equal(example.ids, table.ids("ids", 3))
+    assert not example.sentences.any()
+    assert example.language == corpus.languages.index("bb")
+
+
+def test_pairs_are_swapped_together_or_not_at_all(corpus):
+    config = ParallelStream(objectives=("tlm",), languages=("aa-cc",), order="shuffled")
+    part = opened(corpus, config, row_length=256).parts[0]
+    table = corpus.table("pairs", "aa-cc", "train")
+    swapped = 0
+    for index in range(part.num_examples):
+        chance = np.random.default_rng(index).random()
+        pair = part.example(index, chance)
+        size = part.sizes(np.array([index]), np.array([chance]))[0]
+        assert size.tolist() == [len(pair.first), len(pair.second)]
+        sides = {
+            pair.first_language: pair.first.tolist(),
+            pair.second_language: pair.second.tolist(),
+        }
+        assert sides == {
+            corpus.languages.index("aa"): table.ids("first", index).tolist(),
+            corpus.languages.index("cc"): table.ids("second", index).tolist(),
+        }
+        swapped += pair.first_language == corpus.languages.index("cc")
+    assert 0.3 < swapped / part.num_examples < 0.7
+
+
+def test_pairs_too_long_for_a_row_are_left_out_and_counted(corpus):
+    config = ParallelStream(objectives=("tlm",), languages=("aa-bb",))
+    part = opened(corpus, config, row_length=30).parts[0]
+    table = corpus.table("pairs", "aa-bb", "train")
+    total = table.lengths("first") + table.lengths("second") + 4
+    assert part.num_dropped == (total > 30).sum() > 0
+    assert part.num_examples + part.num_dropped == table.num_rows
+    number = part.num_examples
+    sizes = part.sizes(np.arange(number), np.ones(number)).sum(axis=1) + 4
+    assert sizes.max() <= 30
+
+
+def test_no_space_for_a_sequence_names_the_file_the_row_and_the_fix(corpus):
+    config = ParallelStream(objectives=("tlm",), languages=("aa-bb",), too_long="error")
+    table = corpus.table("pairs", "aa-bb", "train")
+    lengths = table.lengths("first") + table.lengths("second")
+    worst = int(lengths.argmax())
+    with pytest.raises(CorpusError) as caught:
+        opened(corpus, config, row_length=30)
+    message = str(caught.value)
+    assert f"pairs/aa-bb/train-00000.arrow, row {worst}" in message
+    assert f"{lengths[worst] + 4} tokens and a row only 30" in message
+    assert "too_long: drop" in message
+    # nothing left at all is an error whatever the setting
+    with pytest.raises(CorpusError, match=r"Raise batch\.row_length"):
+        opened(corpus, ParallelStream(objectives=("tlm",), languages=("aa-bb",)), row_length=6)
+
+
+def test_unknown_sources_and_languages_are_named(corpus):
+    with pytest.raises(CorpusError, match="did you mean 'text'"):
+        opened(corpus, TextStream(objectives=("mlm",), sources=("texts",)))
+    with pytest.raises(CorpusError, match="did you mean 'aa-cc'"):
+        opened(corpus, ParallelStream(objectives=("tlm",), languages=("aa-cd",)))

@@ -1,0 +1,101 @@
+"""`isoglot show`: lists, a recipe in full, a corpus at a glance; and the README's tables."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from isoglot.batching.streams import STREAMS
+from isoglot.evaluate import RETRIEVAL
+from isoglot.objectives import OBJECTIVES
+from isoglot.recipe import load_recipe, recipe_names
+
+README = Path(__file__).parent.parent.parent / "README.md"
+TABLES = ["objectives", "recipes", "tasks"]
+
+
+@pytest.mark.parametrize(
+    ("what", "names"),
+    [
+        ("recipes", recipe_names()),
+        ("objectives", [kind.name for kind in OBJECTIVES]),
+        ("streams", [kind.kind for kind in STREAMS]),
+        ("tasks", [RETRIEVAL]),
+    ],
+)
+def test_a_list_has_a_line_for_each_name(isoglot, what, names):
+    said = isoglot("show", what)
+    assert said.code == 0
+    lines = [line.split() for line in said.out.splitlines()[2:] if line.strip()]
+    assert [line[0] for line in lines] == names
+    assert all(len(line) > 3 for line in lines)
+
+
+@pytest.mark.parametrize("what", TABLES)
+def test_a_markdown_table_is_one(isoglot, what):
+    lines = isoglot("show", what, "--markdown").out.splitlines()
+    assert re.fullmatch(r"(\| --- )+\|", lines[1])
+    assert {line.count("|") for line in lines} == {lines[0].count("|")}
+    assert all(re.match(r"\| `[\w/-]+` \|", line) for line in lines[2:])
+
+
+def test_the_files_of_the_table_are_there(isoglot):
+    files = re.findall(r"\]\((.+?)\)", isoglot("show", "objectives", "--markdown").out)
+    assert len(files) == len(OBJECTIVES)
+    assert all((README.parent / file).is_file() for file in files)
+
+
+def test_a_recipe_in_full_is_a_recipe(isoglot, desk):
+    said = isoglot("show", "recipe", "xlm", "--set", "batch.rows=512", "--set", "name=mine")
+    (desk / "mine.yaml").write_text(said.out, encoding="utf-8")
+    assert load_recipe("mine.yaml") == load_recipe("xlm", ["batch.rows=512", "name=mine"])
+    assert "# Rows of one optimizer step, over all processes." in said.out
+
+
+def test_a_corpus(isoglot, corpus):
+    said = isoglot("show", "corpus", corpus.folder, "--alpha", "0", "--samples", "1")
+    assert said.code == 0
+    rows = [line.split() for line in said.out.splitlines()]
+    for code in ("aa", "bb", "cc"):
+        counts = corpus.manifest.sources["text"].languages[code]["train"]
+        assert ["text", code, f"{counts.rows:,}", f"{counts.tokens['ids']:,}"] in [
+            r[:4] for r in rows
+        ]
+    drawn = [row for row in rows if row[:1] == ["text"] and row[-1:] == ["%"]]
+    assert [row[-2] for row in drawn] == ["33.3", "33.3", "33.3"]
+    raw = (corpus.folder.parent / "raw/text/aa.txt").read_text(encoding="utf-8").splitlines()
+    _, samples = said.out.split("decoded from their token ids:")
+    assert [
+        line
+        for line in samples.splitlines()
+        if line.removeprefix("text     aa ").strip() in raw[:1]
+    ]
+    assert corpus.fingerprint in said.out
+
+
+def test_a_corpus_with_a_source_of_which_nothing_was_kept(isoglot, raw):
+    (raw / "raw/pairs/aa-bb.tsv").write_text("one\ttwo\tthree\n", encoding="utf-8")
+    (raw / "raw/pairs/aa-cc.tsv").write_text("one\ttwo\tthree\n", encoding="utf-8")
+    assert isoglot("prepare", "prepare.yaml", "-o", "corpus").code == 0
+    said = isoglot("show", "corpus", "corpus")
+    assert said.code == 0
+    assert "1 columns" in said.out
+    assert "nan" not in said.out
+
+
+@pytest.mark.parametrize("what", TABLES)
+def test_the_readme_has_the_table_that_is_shown(isoglot, what):
+    text = README.read_text(encoding="utf-8")
+    block = re.search(
+        rf"<!-- isoglot show {what} --markdown -->\n(.*?)<!-- end -->", text, flags=re.DOTALL
+    )
+    assert block, f"README.md lacks the block <!-- isoglot show {what} --markdown -->"
+    shown = isoglot("show", what, "--markdown").out
+    assert block[1].strip() == shown.strip(), f"run: isoglot show {what} --markdown"
+
+
+def test_the_readme_has_no_other_generated_block():
+    text = README.read_text(encoding="utf-8")
+    assert set(re.findall(r"<!-- isoglot show (\w+) --markdown -->", text)) <= set(TABLES)

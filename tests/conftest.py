@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from isoglot.corpus import Corpus
+from tests.tiny_corpus import make_corpus
+
+torch.set_num_threads(1)  # two test processes share two cores
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory) -> Corpus:
+    """A small prepared corpus, shared: do not write into it."""
+    return make_corpus(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real data; tests that want it are skipped where there is none."""
+    folder = os.environ.get("ISOGLOT_DATA")
+    if not folder:
+        pytest.skip("ISOGLOT_DATA is not set")
+    return Path(folder)

@@ -1,0 +1,96 @@
+"""Retrieval against a slow reference in pure Python; what counts as right; the best layer."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from isoglot.evaluate import RETRIEVAL, accuracies, best_layer, retrieval
+from isoglot.results import Score
+from tests.tiny_corpus import words
+
+
+def cosine(first, second):
+    dot = math.fsum(a * b for a, b in zip(first, second, strict=True))
+    return dot / (math.hypot(*first) * math.hypot(*second))
+
+
+def reference(queries, candidates, texts):
+    """The accuracy, and the smallest gap between a best and a second best candidate."""
+    right, gap = 0, math.inf
+    for number, query in enumerate(queries):
+        similar = [cosine(query, candidate) for candidate in candidates]
+        best = max(range(len(candidates)), key=similar.__getitem__)
+        right += texts[best] == texts[number]
+        others = [s for s, text in zip(similar, texts, strict=True) if text != texts[best]]
+        gap = min([gap, *(similar[best] - other for other in others)])
+    return right / len(queries), gap
+
+
+@st.composite
+def sides(draw):
+    number, width = draw(st.integers(1, 7)), draw(st.integers(1, 4))
+    vector = st.lists(st.integers(-9, 9), min_size=width, max_size=width).filter(any)
+    vectors = st.lists(vector, min_size=number, max_size=number)
+    texts = draw(st.lists(st.sampled_from("abcd"), min_size=number, max_size=number))
+    return draw(vectors), draw(vectors), texts
+
+
+@settings(max_examples=150, deadline=None)
+@given(sides(), st.integers(1, 3))
+def test_against_the_reference(sides, block):
+    queries, candidates, texts = sides
+    expected, gap = reference(queries, candidates, texts)
+    assume(gap > 1e-6)  # with a tie either answer is right
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(accuracies.__globals__, "_BLOCK", block)
+        found = accuracies(torch.tensor(queries).float(), torch.tensor(candidates).float(), texts)
+    assert found == expected
+
+
+def test_length_does_not_matter():
+    queries = torch.eye(3)
+    candidates = torch.eye(3) * torch.tensor([0.1, 5.0, 100.0])[:, None]
+    assert accuracies(queries, candidates, ["a", "b", "c"]) == 1.0
+
+
+def test_the_same_text_is_a_right_answer():
+    queries = torch.eye(3)
+    swapped = torch.eye(3)[[1, 0, 2]]
+    assert accuracies(queries, swapped, ["a", "b", "c"]) == pytest.approx(1 / 3)
+    assert accuracies(queries, swapped, ["a", "a", "c"]) == 1.0
+
+
+def score(layer, language, value):
+    return Score(
+        task=RETRIEVAL, version=1, language=language, metric="accuracy@1", value=value, count=9,
+        layer=layer,
+    )  # fmt: skip
+
+
+def test_the_best_layer_is_best_on_average_over_languages():
+    scores = [
+        score(0, "en-de", 0.9), score(0, "en-de", 0.7), score(0, "en-sw", 0.1),
+        score(1, "en-de", 0.5), score(1, "en-de", 0.6), score(1, "en-sw", 0.5),
+    ]  # fmt: skip
+    assert best_layer(scores) == (1, {"en-de": pytest.approx(0.55), "en-sw": 0.5})
+
+
+def test_of_equal_layers_the_lower_one():
+    scores = [score(layer, "en-de", 0.5) for layer in (2, 0, 1)]
+    assert best_layer(scores)[0] == 0
+
+
+def test_all_layers_and_both_directions(encoder, tokenizer):
+    first = [f"{a} {b}" for a, b in zip(words("aa")[:9], words("aa")[9:18], strict=True)]
+    heard: list[str] = []
+    scores = retrieval(encoder, tokenizer, {"aa-xx": (first, first)}, progress=heard.append)
+    assert heard == ["aa-xx"]
+    assert [(s.layer, s.metric) for s in scores] == [
+        (layer, f"accuracy@1 {way}") for layer in range(4) for way in ("aa→xx", "xx→aa")
+    ]
+    assert {(s.value, s.count, s.language) for s in scores} == {(1.0, 9, "aa-xx")}

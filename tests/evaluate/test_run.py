@@ -1,0 +1,63 @@
+"""An evaluation of a folder: what is refused, and what results.json holds."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+
+import pytest
+
+from isoglot import __version__
+from isoglot.errors import CorpusError, ModelError
+from isoglot.evaluate.run import evaluate_retrieval, fingerprint, model_folder
+
+
+def test_the_results_file(folder, corpus, tmp_path):
+    pairs = corpus.folder.parent / "raw/pairs/aa-bb.tsv"
+    results = evaluate_retrieval(folder, [pairs], most=7)
+    results.write(tmp_path / "new/results.json")
+    content = json.loads((tmp_path / "new/results.json").read_text(encoding="utf-8"))
+    assert list(content) == ["schema", "isoglot", "model", "fingerprint", "scores"]
+    assert content["schema"] == 1
+    assert content["isoglot"] == __version__
+    assert content["model"] == str(folder)
+    assert len(content["scores"]) == 2 * 4, "two directions, three layers and the embeddings"
+    assert content["scores"][0] == {
+        "task": "retrieval",
+        "version": 1,
+        "language": "aa-bb",
+        "metric": "accuracy@1 aa→bb",
+        "value": results.scores[0].value,
+        "count": 7,
+        "higher_is_better": True,
+        "layer": 0,
+    }
+    assert [file.name for file in (tmp_path / "new").iterdir()] == ["results.json"]
+
+
+def test_the_fingerprint_is_that_of_the_weights(folder):
+    digest = sha256((folder / "model.safetensors").read_bytes()).digest()
+    assert fingerprint(folder) == sha256(digest).hexdigest()
+
+
+def test_a_folder_or_a_run(folder, tmp_path):
+    assert model_folder(folder) == folder
+    assert model_folder(folder.parent) == folder
+    with pytest.raises(ModelError, match="holds no model"):
+        model_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("pairs.tsv", "a\tb\n", "name the file after its two languages"),
+        ("en-de-fr.tsv", "a\tb\n", "name the file after its two languages"),
+        ("en-de.tsv", "one column\n\n", "has no pair of sentences"),
+    ],
+)
+def test_files_that_are_no_pairs(folder, tmp_path, name, content, message):
+    file = tmp_path / name
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(CorpusError, match=message) as caught:
+        evaluate_retrieval(folder, [file], most=5)
+    assert str(file) in str(caught.value)

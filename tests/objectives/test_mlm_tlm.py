@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+
+from isoglot.errors import RecipeError
+from isoglot.objectives import MLM, OBJECTIVES, TLM, find_objective
+from isoglot.types import IGNORE, Pair, Rule, Text
+from tests.batching.fakes import VOCABULARY
+
+TEXT = Text(
+    ids=np.arange(100, 110, dtype=np.int32),
+    sentences=np.array([0] * 4 + [1] * 6, np.int32),
+    language=5,
+)
+PAIR = Pair(
+    first=np.arange(100, 104, dtype=np.int32),
+    second=np.arange(200, 206, dtype=np.int32),
+    first_language=3,
+    second_language=4,
+)
+
+
+def built(objective, example, seed=0):
+    return objective.build(example, VOCABULARY, np.random.default_rng(seed))
+
+
+def test_mlm_lays_out_a_text():
+    (sequence,) = built(MLM(), TEXT)
+    assert sequence.original().tolist() == [0, *range(100, 110), 2]
+    assert sequence.positions.tolist() == list(range(12))
+    assert sequence.sentences.tolist() == [0] * 5 + [1] * 7
+    assert set(sequence.languages.tolist()) == {5}
+    assert sequence.rule == Rule.FULL
+    assert (sequence.targets != IGNORE).sum() == 2
+
+
+def test_mlm_reads_each_side_of_a_pair_on_its_own():
+    first, second = built(MLM(), PAIR)
+    assert first.original().tolist() == [0, 100, 101, 102, 103, 2]
+    assert second.original().tolist() == [0, *range(200, 206), 2]
+    assert (set(first.languages.tolist()), set(second.languages.tolist())) == ({3}, {4})
+
+
+@pytest.mark.parametrize(
+    ("separator", "expected"),
+    [
+        ("single", [0, 100, 101, 102, 103, 2, *range(200, 206), 2]),
+        ("double", [0, 100, 101, 102, 103, 2, 2, *range(200, 206), 2]),
+        ("both", [0, 100, 101, 102, 103, 2, 0, *range(200, 206), 2]),
+    ],
+)
+def test_tlm_lays_out_a_pair(separator, expected):
+    (sequence,) = built(TLM(separator=separator), PAIR)
+    assert sequence.original().tolist() == expected
+    assert sequence.positions.tolist() == [*range(6), *range(len(expected) - 6)]
+    assert sequence.languages.tolist() == [3] * 6 + [4] * (len(expected) - 6)
+    assert sequence.sentences.tolist() == [0] * 6 + [1] * (len(expected) - 6)
+
+
+def test_tlm_positions_can_run_on_and_languages_be_left_out():
+    (sequence,) = built(TLM(positions="continuous", language_ids=False), PAIR)
+    assert sequence.positions.tolist() == list(range(len(sequence)))
+    assert set(sequence.languages.tolist()) == {-1}
+
+
+def test_tlm_hides_tokens_of_both_sides():
+    sides = np.zeros(2)
+    for seed in range(300):
+        (sequence,) = built(TLM(), PAIR, seed)
+        hidden = sequence.targets != IGNORE
+        sides += [hidden[:6].sum(), hidden[6:].sum()]
+    assert sides / sides.sum() == pytest.approx([0.4, 0.6], abs=0.06)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda objective: objective.name)
+@pytest.mark.parametrize("kind", ["text", "parallel"])
+def test_every_objective_keeps_the_contract(objective, kind):
+    """Lengths and the most targets are told in advance; the same generator builds the same."""
+    settings = objective()
+    assert objective.line
+    assert objective.paper
+    if kind not in objective.reads:
+        pytest.skip(f"{objective.name} does not read {kind}")
+    rng = np.random.default_rng(0)
+    for seed in range(50):
+        if kind == "text":
+            ids = rng.integers(4, 990, rng.integers(1, 60)).astype(np.int32)
+            example = Text(ids=ids, sentences=np.zeros_like(ids), language=0)
+            sizes = np.array([[len(ids)]], np.int32)
+        else:
+            first, second = (
+                rng.integers(4, 990, rng.integers(1, 60)).astype(np.int32) for _ in range(2)
+            )
+            example = Pair(first=first, second=second, first_language=0, second_language=1)
+            sizes = np.array([[len(first), len(second)]], np.int32)
+        made, again = built(settings, example, seed), built(settings, example, seed)
+        assert [len(sequence) for sequence in made] == settings.lengths(sizes)[0].tolist()
+        targets = sum((sequence.targets != IGNORE).sum() for sequence in made)
+        assert 0 < targets <= settings.max_targets(sizes)[0]
+        for one, other in zip(made, again, strict=True):
+            assert np.array_equal(one.ids, other.ids)
+            assert np.array_equal(one.targets, other.targets)
+            original = one.original()
+            assert not np.isin(one.targets[one.targets != IGNORE], VOCABULARY.special).any()
+            lengths = {len(getattr(one, n)) for n in ("ids", "positions", "languages", "parts")}
+            assert lengths == {len(original)}
+
+
+def test_objectives_can_live_elsewhere():
+    assert find_objective("isoglot.objectives.tlm:TLM") is TLM
+    for name, part in (
+        ("tml", "did you mean 'tlm'"),
+        ("nowhere.module:X", "cannot be imported"),
+        ("isoglot.types:Rule", "is not an Objective"),
+    ):
+        with pytest.raises(RecipeError, match=part):
+            find_objective(name)

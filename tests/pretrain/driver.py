@@ -1,0 +1,81 @@
+"""A short run as its own process, to be killed: `python -m tests.pretrain.driver CORPUS RUN`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+from pathlib import Path
+
+import torch
+
+from isoglot.batching.loader import LoaderConfig
+from isoglot.batching.planner import BatchConfig
+from isoglot.batching.streams import ParallelStream, TextStream
+from isoglot.corpus import Corpus
+from isoglot.models import ModelConfig
+from isoglot.pretrain import checkpoint
+from isoglot.pretrain.checkpoint import CheckpointConfig
+from isoglot.pretrain.config import PretrainConfig, StageConfig, WatchConfig
+from isoglot.pretrain.optim import OptimizerConfig
+from isoglot.pretrain.run import pretrain
+
+STEPS = (10, 8)
+"""Two stages, so that resuming happens in either."""
+
+
+def config(workers: int = 0, **changes: object) -> PretrainConfig:
+    text = TextStream(objectives=("mlm",), share=0.9)
+    pairs = ParallelStream(objectives=("tlm",), share=0.1, order="shuffled", too_long="drop")
+    settings: dict[str, object] = {
+        "model": ModelConfig(
+            size="tiny", layers=2, hidden=32, heads=2, max_positions=96, dropout=0.1
+        ),
+        "stages": (
+            StageConfig(steps=STEPS[0], streams={"text": text}),
+            StageConfig(steps=STEPS[1], streams={"text": text, "parallel": pairs}),
+        ),
+        "batch": BatchConfig(rows=4, micro_rows=1, row_length=96),
+        "loader": LoaderConfig(workers=workers),
+        "optimizer": OptimizerConfig(learning_rate=3e-3),
+        "checkpoints": CheckpointConfig(every=3, keep=2),
+        "watch": WatchConfig(validate_every=0, validate_most=5, trackers=()),
+        **changes,
+    }
+    return PretrainConfig(**settings)  # type: ignore[arg-type]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--kill-in-save", type=int, default=0)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    if arguments.kill_in_save:
+        die_at_sync(arguments.kill_in_save)
+    pretrain(
+        config(arguments.workers),
+        Corpus.open(arguments.corpus),
+        arguments.run,
+        resume=arguments.resume,
+    )
+
+
+def die_at_sync(number: int) -> None:
+    """SIGKILL at the n-th time that something is synced to disk."""
+    sync, calls = checkpoint._sync, [0]
+
+    def counted(path: Path) -> None:
+        calls[0] += 1
+        if calls[0] == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        sync(path)
+
+    checkpoint._sync = counted
+
+
+if __name__ == "__main__":
+    main()
