@@ -7,10 +7,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from isoglot.batching.mixture import Mixture, OpenStream
 from isoglot.batching.streams import Part, SequenceMaker, TextStream
-from isoglot.types import IGNORE, FloatArray, IntArray, LongArray, Sequence, Text, Vocabulary
+from isoglot.types import (
+    IGNORE,
+    Example,
+    FloatArray,
+    IntArray,
+    LongArray,
+    Sequence,
+    Text,
+    Vocabulary,
+)
 
 VOCABULARY = Vocabulary(
     size=1000,
@@ -32,13 +42,16 @@ class FakePart(Part):
         self.num_examples, self.num_tokens = len(sizes), int(sum(sizes))
         self.num_dropped = 0
 
+    @override
     def sizes(self, indices: LongArray, chances: FloatArray) -> IntArray:
         return self.lengths[indices][:, None]
 
+    @override
     def example(self, index: int, chance: float) -> Text:
         ids = np.full(self.lengths[index], 10 + index, np.int32)
         return Text(ids=ids, sentences=np.zeros_like(ids), language=0, key=index)
 
+    @override
     def where(self, index: int) -> str:
         return f"{self.name}, row {index}"
 
@@ -57,8 +70,9 @@ class Plain:
         return np.full(len(sizes), self.copies, np.int32)
 
     def build(
-        self, example: Text, vocabulary: Vocabulary, rng: np.random.Generator
+        self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator
     ) -> tuple[Sequence, ...]:
+        assert isinstance(example, Text)
         made = []
         for _ in range(self.copies):
             targets = np.full(len(example.ids), IGNORE, np.int32)

@@ -128,7 +128,9 @@ def test_rows_of_real_translations_are_full(data_folder, tmp_path):
         raw = lzma.decompress((data_folder / "parallel/bible" / f"{code}.tsv.xz").read_bytes())
         lines = raw.decode().splitlines()[:8000]
         (tmp_path / f"{code}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    files = {f"en-{code}": ("en-web.tsv", f"{code}.tsv") for code in ("de", "sw")}
+    files: dict[str, tuple[str, ...]] = {
+        f"en-{code}": ("en-web.tsv", f"{code}.tsv") for code in ("de", "sw")
+    }
     sources = {"bible": SourceConfig(kind="pairs", format="keyed", files=files)}
     config = PrepareConfig(sources=sources, tokenizer=TokenizerConfig(size=4000))
     prepare(config, tmp_path / "corpus", base=tmp_path)

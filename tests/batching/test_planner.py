@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from isoglot.batching.builder import Builder
 from isoglot.batching.mixture import smoothed
 from isoglot.batching.planner import BatchConfig, Planner
-from isoglot.types import Cursor
+from isoglot.types import Cursor, Draw
 from tests.batching.fakes import VOCABULARY, FakePart, Plain, Sided, mixture, open_stream
 
 
@@ -102,7 +103,7 @@ def test_a_cursor_is_all_the_state(cut, seed):
 def test_no_draw_waits_for_ever():
     lengths = [31] * 20 + [3] * 200 + [17] * 50
     plan = planner(mixture(open_stream([FakePart("l", lengths)], Plain())), rows=6, row_length=32)
-    cursor, age = Cursor(), Counter()
+    cursor, age = Cursor(), Counter[Draw]()
     for _ in range(200):
         cursor = plan.plan(cursor)[0].cursor
         age = Counter({draw: age[draw] + 1 for draw in cursor.pending})
@@ -116,7 +117,7 @@ def test_tokens_are_shared_as_asked_whatever_the_lengths():
     )
     mixed = mixture(*streams)
     plan = planner(mixed, rows=32, micro_rows=8, row_length=64)
-    cursor, tokens = Cursor(), Counter()
+    cursor, tokens = Cursor(), Counter[int]()
     for _ in range(60):
         plans = plan.plan(cursor)
         for one in plans:
@@ -215,6 +216,7 @@ def test_once_visits_every_example_once():
 
 def test_a_failing_example_is_named():
     class Broken(Plain):
+        @override
         def build(self, example, vocabulary, rng):
             raise IndexError("out of range")
 

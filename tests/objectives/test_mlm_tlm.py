@@ -84,7 +84,7 @@ def test_every_objective_keeps_the_contract(objective, kind):
     for seed in range(50):
         if kind == "text":
             ids = rng.integers(4, 990, rng.integers(1, 60)).astype(np.int32)
-            example = Text(ids=ids, sentences=np.zeros_like(ids), language=0)
+            example: Text | Pair = Text(ids=ids, sentences=np.zeros_like(ids), language=0)
             sizes = np.array([[len(ids)]], np.int32)
         else:
             first, second = (

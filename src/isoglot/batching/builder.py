@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from torch.utils.data import Dataset
+from typing_extensions import override
 
 from isoglot.batching.permutation import key_of
 from isoglot.errors import IsoglotError
@@ -43,6 +44,7 @@ class Builder(Dataset[Batch]):
         self.side_rows, self.site_capacity = side_rows, site_capacity
         self._keys = [key_of(seed, stage, "masks", cell.name) for cell in mixture.cells]
 
+    @override
     def __getitem__(self, plan: MicroPlan) -> Batch:
         main = _Canvas(self.micro_rows, self.row_length, self.vocabulary.pad)
         sides = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from torch.utils.data import DataLoader, Sampler
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from isoglot.batching.streams import SequenceMaker, StreamConfig
     from isoglot.corpus import Corpus
+    from isoglot.corpus.heldout import Split
     from isoglot.types import Batch, BoolArray, Cursor, IntArray
 
 
@@ -43,7 +44,7 @@ def open_streams(
     makers: Mapping[str, SequenceMaker],
     *,
     row_length: int,
-    split: str = "train",
+    split: Split = "train",
 ) -> tuple[OpenStream, ...]:
     """Open a stage's streams on a corpus, each with the objectives that read it."""
     opened = []
@@ -156,7 +157,7 @@ def _capacity(mixture: Mixture, tokens: int) -> int:
     return 64 * int(np.ceil(1.02 * highest * tokens / 64))
 
 
-def _as_it_is(batch: Batch) -> Batch:
+def _as_it_is(batch: Any) -> Any:
     return batch
 
 

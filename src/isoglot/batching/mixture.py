@@ -158,7 +158,7 @@ def _split(stream: OpenStream) -> tuple[list[tuple[Part, ...]], FloatArray]:
     )
     languages = sorted({part.language for part in parts})
     of_part = np.array([languages.index(part.language) for part in parts])
-    totals = np.bincount(of_part, weights=sizes)
+    totals = np.bincount(of_part, weights=sizes).astype(np.float64)
     # several sources of one language share the language's probability by their sizes
     shares = smoothed(totals, config.alpha)[of_part] * sizes / totals[of_part]
     return [(part,) for part in parts], shares

@@ -23,6 +23,11 @@ def evaluate(
         None, "--out", "-o", help="Results file.", show_default="MODEL/results.json"
     ),
     most: int = typer.Option(1000, min=1, help="Pairs of each file to use, from its top."),
+    center: bool = typer.Option(
+        False,
+        "--center",
+        help="Take each language's mean vector off first.",
+    ),
 ) -> None:
     """Score an encoder across languages: is the nearest sentence the translation?
 
@@ -40,7 +45,11 @@ def evaluate(
     terminal = Console(stderr=True)
     folder = model_folder(model)
     results = evaluate_retrieval(
-        folder, pairs, most=most, progress=lambda name: terminal.print(f"retrieval {name}")
+        folder,
+        pairs,
+        most=most,
+        center=center,
+        progress=lambda name: terminal.print(f"retrieval {name}"),
     )
     file = out or model / "results.json"
     results.write(file)

@@ -50,9 +50,9 @@ def pretrain(
     loaded = load_recipe(recipe, settings)
     terminal = Console(stderr=True)
     if corpus is None and loaded.corpus == "testbed":
-        from isoglot.demo import testbed_corpus
+        from isoglot.demo import generated_corpus
 
-        corpus = testbed_corpus(Path("corpora/testbed"), terminal)
+        corpus = generated_corpus(Path("corpora/testbed"), terminal)
     elif corpus is None:
         if loaded.corpus is None:
             raise RecipeError(

@@ -31,15 +31,22 @@ def retrieval(
     tokenizer: Any,
     pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]],
     *,
+    center: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> list[Score]:
-    """Scores of every language pair (`en-de`), layer and direction."""
+    """Scores of every language pair (`en-de`), layer and direction.
+
+    With `center`, each side's mean vector is taken off first: what is left is what the sentences of
+    a language do not share (Libovický et al., 2020). It needs no translations, only text.
+    """
     scores = []
     for name, (first, second) in pairs.items():
         if progress is not None:
             progress(name)
         codes = name.split("-")
-        sides = embed(encoder, tokenizer, first), embed(encoder, tokenizer, second)
+        sides = [embed(encoder, tokenizer, texts) for texts in (first, second)]
+        if center:
+            sides = [side - side.mean(dim=1, keepdim=True) for side in sides]
         for layer in range(len(sides[0])):
             there = accuracies(sides[0][layer], sides[1][layer], second)
             back = accuracies(sides[1][layer], sides[0][layer], first)
@@ -49,7 +56,7 @@ def retrieval(
                         task=RETRIEVAL,
                         version=VERSION,
                         language=name,
-                        metric=f"accuracy@1 {'→'.join(direction)}",
+                        metric=f"{'centred ' if center else ''}accuracy@1 {'→'.join(direction)}",
                         value=value,
                         count=len(first),
                         layer=layer,

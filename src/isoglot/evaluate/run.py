@@ -34,6 +34,7 @@ def evaluate_retrieval(
     files: Sequence[Path],
     *,
     most: int,
+    center: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Results:
     """Retrieval scores of a model folder on files of translations named like en-de.tsv."""
@@ -49,7 +50,7 @@ def evaluate_retrieval(
     return Results(
         model=str(folder),
         fingerprint=fingerprint(folder),
-        scores=tuple(retrieval(encoder, tokenizer, pairs, progress=progress)),
+        scores=tuple(retrieval(encoder, tokenizer, pairs, center=center, progress=progress)),
     )
 
 

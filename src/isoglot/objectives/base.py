@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor, nn
+from typing_extensions import override
 
 from isoglot.types import Batch
 
@@ -106,8 +107,8 @@ class Objective(ABC):
 class Prediction(ObjectiveModule):
     """The model half of every objective that only predicts tokens: the LM head's cross-entropy."""
 
+    @override
     def loss(self, encoded: Encoded) -> LossSum:
-        """Cross-entropy and accuracy at the prediction sites."""
         return LossSum(
             total=encoded.losses.sum(),
             count=encoded.batch.counts[encoded.name],

@@ -36,7 +36,7 @@ class Masking:
 
     def budget(self, lengths: IntArray) -> IntArray:
         """How many of this many tokens are predicted."""
-        return np.maximum(np.rint(self.rate * lengths), 1).astype(np.int32)
+        return np.asarray(np.maximum(np.rint(self.rate * lengths), 1), np.int32)
 
     def choose(
         self, ids: IntArray, vocabulary: Vocabulary, rng: np.random.Generator

@@ -43,7 +43,7 @@ class MLM(Objective):
 
     @override
     def max_targets(self, sizes: IntArray) -> IntArray:
-        return self.masking.budget(sizes).sum(axis=1, dtype=np.int32)
+        return np.asarray(self.masking.budget(sizes).sum(axis=1), np.int32)
 
     @override
     def build(

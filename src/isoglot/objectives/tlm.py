@@ -48,7 +48,7 @@ class TLM(Objective):
 
     @override
     def lengths(self, sizes: IntArray) -> IntArray:
-        return sizes.sum(axis=1, keepdims=True, dtype=np.int32) + self._num_special
+        return np.asarray(sizes.sum(axis=1, keepdims=True) + self._num_special, np.int32)
 
     @override
     def max_targets(self, sizes: IntArray) -> IntArray:

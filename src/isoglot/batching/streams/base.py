@@ -12,12 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
+from isoglot.corpus.readers import Kind
 from isoglot.errors import CorpusError, nearest
 
 if TYPE_CHECKING:
     import numpy as np
 
     from isoglot.corpus import Corpus
+    from isoglot.corpus.heldout import Split
     from isoglot.types import (
         BoolArray,
         Example,
@@ -90,7 +92,7 @@ class StreamConfig(ABC):
     """Settings that every stream has."""
 
     kind: ClassVar[str]
-    reads: ClassVar[str]
+    reads: ClassVar[Kind]
     """The kind of prepared source it reads."""
 
     objectives: tuple[str, ...]
@@ -111,7 +113,9 @@ class StreamConfig(ABC):
     """What to do with an example that gives a sequence longer than a row."""
 
     @abstractmethod
-    def open(self, corpus: Corpus, *, split: str, fits: Fits, row_length: int) -> tuple[Part, ...]:
+    def open(
+        self, corpus: Corpus, *, split: Split, fits: Fits, row_length: int
+    ) -> tuple[Part, ...]:
         """The parts of this stream in a corpus, one per (source, language)."""
 
     def selected(self, corpus: Corpus) -> list[tuple[str, str]]:

@@ -13,10 +13,12 @@ import numpy as np
 from typing_extensions import override
 
 from isoglot.batching.streams.base import Fits, Part, StreamConfig
+from isoglot.corpus.readers import Kind
 from isoglot.types import Pair
 
 if TYPE_CHECKING:
     from isoglot.corpus import Corpus, Table
+    from isoglot.corpus.heldout import Split
     from isoglot.types import FloatArray, IntArray, LongArray
 
 
@@ -25,7 +27,7 @@ class ParallelStream(StreamConfig):
     """Sentence pairs from sources of kind `pairs`."""
 
     kind: ClassVar[str] = "parallel"
-    reads: ClassVar[str] = "pairs"
+    reads: ClassVar[Kind] = "pairs"
 
     order: Literal["fixed", "shuffled"] = "fixed"
     """`shuffled` swaps the two sides of half the pairs."""
@@ -33,7 +35,9 @@ class ParallelStream(StreamConfig):
     """Pairs with a side of fewer tokens are left out."""
 
     @override
-    def open(self, corpus: Corpus, *, split: str, fits: Fits, row_length: int) -> tuple[Part, ...]:
+    def open(
+        self, corpus: Corpus, *, split: Split, fits: Fits, row_length: int
+    ) -> tuple[Part, ...]:
         parts = []
         for source, language in self.selected(corpus):
             table = corpus.table(source, language, split)

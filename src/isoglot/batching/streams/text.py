@@ -15,10 +15,12 @@ from numba import njit
 from typing_extensions import override
 
 from isoglot.batching.streams.base import Fits, Part, StreamConfig
+from isoglot.corpus.readers import Kind
 from isoglot.types import Text
 
 if TYPE_CHECKING:
     from isoglot.corpus import Corpus, Table
+    from isoglot.corpus.heldout import Split
     from isoglot.types import FloatArray, IntArray, LongArray
 
 
@@ -27,7 +29,7 @@ class TextStream(StreamConfig):
     """Monolingual text from sources of kind `text`."""
 
     kind: ClassVar[str] = "text"
-    reads: ClassVar[str] = "text"
+    reads: ClassVar[Kind] = "text"
 
     unit: Literal["stream", "sentence"] = "stream"
     """One draw is a block of consecutive sentences that fills a row, or one sentence."""
@@ -39,7 +41,9 @@ class TextStream(StreamConfig):
     """Let a block run over the end of a document, as XLM does."""
 
     @override
-    def open(self, corpus: Corpus, *, split: str, fits: Fits, row_length: int) -> tuple[Part, ...]:
+    def open(
+        self, corpus: Corpus, *, split: Split, fits: Fits, row_length: int
+    ) -> tuple[Part, ...]:
         limit = longest(fits, row_length)
         if self.max_length is not None:
             limit = min(limit, self.max_length)
