@@ -74,8 +74,16 @@ def config(**changes: object) -> PrepareConfig:
     return PrepareConfig(**settings)  # type: ignore[arg-type]
 
 
-def make_corpus(folder: Path, *, seed: int = 0, sentences: int = 300, pairs: int = 200) -> Corpus:
+def make_corpus(
+    folder: Path,
+    *,
+    seed: int = 0,
+    sentences: int = 300,
+    pairs: int = 200,
+    vocabulary: int = 400,
+) -> Corpus:
     raw = folder / "raw"
     write_raw(raw, sentences=sentences, pairs=pairs, seed=seed)
-    prepare(config(), folder / "corpus", base=raw)
+    tokenizer = TokenizerConfig(size=vocabulary, byte_fallback=False)
+    prepare(config(tokenizer=tokenizer), folder / "corpus", base=raw)
     return Corpus.open(folder / "corpus")

@@ -29,6 +29,12 @@ class CheckpointError(IsoglotError):
     """A checkpoint cannot be written or read, or belongs to another run."""
 
 
+def require(condition: bool, message: str) -> None:  # noqa: FBT001 (reads like assert)
+    """Refuse settings that cannot work."""
+    if not condition:
+        raise RecipeError(message)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name: the nearest known one, or all of them."""
     names = sorted(known)

@@ -9,14 +9,18 @@ the encoder in one pass.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from torch import Tensor
+
+if TYPE_CHECKING:  # preparing data needs no torch
+    from collections.abc import Callable, Mapping
+
+    import torch
+    from torch import Tensor
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
@@ -87,8 +91,6 @@ class Text:
     sentences: IntArray
     """Index of the sentence of each token, from 0."""
     language: int
-    key: int = 0
-    """Identity of the example inside the corpus: equal keys are the same text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,6 @@ class Pair:
     second: IntArray
     first_language: int
     second_language: int
-    key: int = 0
 
 
 Example = Text | Pair
@@ -147,13 +148,13 @@ class Rows:
     sequences: Tensor
     """Index of the token's sequence inside its row, -1 for padding."""
 
-    def to(self, device: object) -> Rows:
-        """The same rows on a device, copied without waiting where the memory is pinned."""
-        return Rows(**{name: _to(getattr(self, name), device) for name in self.__slots__})
+    def map(self, change: Callable[[Tensor], Tensor]) -> Rows:
+        """The same rows with every tensor changed."""
+        return Rows(**{name: change(getattr(self, name)) for name in self.__slots__})
 
-    def pin_memory(self) -> Rows:
-        """The same rows in page-locked memory (called by the loader)."""
-        return Rows(**{name: getattr(self, name).pin_memory() for name in self.__slots__})
+    def to(self, device: torch.device | str) -> Rows:
+        """The same rows on a device."""
+        return self.map(lambda tensor: tensor.to(device, non_blocking=True))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -171,9 +172,11 @@ class Batch:
     weights: Tensor
     spans: dict[str, tuple[int, int]]
     sites: dict[str, dict[str, Tensor]]
-    """objective -> site name -> flat indices into the main rows (or the objective's side rows)."""
+    """objective -> site name -> flat indices into the main rows."""
     side: dict[str, Rows]
     """objective -> rows that only its `before_pass` encodes."""
+    side_sites: dict[str, dict[str, Tensor]]
+    """objective -> site name -> flat indices into its side rows."""
     counts: dict[str, int]
     """objective -> number of things it predicts here, known before the pass."""
     num_tokens: int
@@ -181,31 +184,27 @@ class Batch:
     cursor: Cursor | None = None
     """Where the data goes on after the step that this micro-batch belongs to."""
 
-    def to(self, device: object) -> Batch:
-        """The same batch with every tensor on a device."""
-        return self._map(lambda value: _to(value, device))
+    def to(self, device: torch.device | str) -> Batch:
+        """The same batch with every tensor on a device, without waiting where memory is pinned."""
+        return self._map(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pin_memory(self) -> Batch:
         """The same batch in page-locked memory (called by the loader)."""
-        return self._map(lambda value: value.pin_memory())
+        return self._map(lambda tensor: tensor.pin_memory())
 
-    def _map(self, change: object) -> Batch:
-        assert callable(change)
-        rows = {
-            n: Rows(**{f: change(getattr(r, f)) for f in r.__slots__})
-            for n, r in {"": self.rows, **self.side}.items()
-        }
-        return Batch(
-            rows=rows.pop(""),
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        def named(sites: dict[str, dict[str, Tensor]]) -> dict[str, dict[str, Tensor]]:
+            return {o: {n: change(v) for n, v in of.items()} for o, of in sites.items()}
+
+        return replace(
+            self,
+            rows=self.rows.map(change),
             positions=change(self.positions),
             targets=change(self.targets),
             weights=change(self.weights),
-            spans=self.spans,
-            sites={o: {n: change(v) for n, v in s.items()} for o, s in self.sites.items()},
-            side=rows,
-            counts=self.counts,
-            num_tokens=self.num_tokens,
-            cursor=self.cursor,
+            sites=named(self.sites),
+            side={name: rows.map(change) for name, rows in self.side.items()},
+            side_sites=named(self.side_sites),
         )
 
 
@@ -227,7 +226,3 @@ class Cursor:
     """Draws taken from each cell (source, language)."""
     pending: tuple[Draw, ...] = ()
     """Draws taken but not yet packed, oldest first."""
-
-
-def _to(value: Tensor, device: object) -> Tensor:
-    return value.to(device=device, non_blocking=True)  # type: ignore[call-overload,no-any-return]

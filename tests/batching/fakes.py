@@ -49,7 +49,7 @@ class FakePart(Part):
     @override
     def example(self, index: int, chance: float) -> Text:
         ids = np.full(self.lengths[index], 10 + index, np.int32)
-        return Text(ids=ids, sentences=np.zeros_like(ids), language=0, key=index)
+        return Text(ids=ids, sentences=np.zeros_like(ids), language=0)
 
     @override
     def where(self, index: int) -> str:
@@ -62,6 +62,7 @@ class Plain:
 
     copies: int = 1
     num_side: ClassVar[int] = 0
+    counts: ClassVar[str | None] = None
 
     def lengths(self, sizes: IntArray) -> IntArray:
         return np.repeat(sizes, self.copies, axis=1)
@@ -74,9 +75,10 @@ class Plain:
     ) -> tuple[Sequence, ...]:
         assert isinstance(example, Text)
         made = []
-        for _ in range(self.copies):
+        for number in range(self.copies):
             targets = np.full(len(example.ids), IGNORE, np.int32)
-            targets[0] = int(rng.integers(10, 900))
+            if number < self.copies - self.num_side:
+                targets[0] = int(rng.integers(10, 900))
             made.append(
                 Sequence(
                     ids=example.ids,

@@ -15,7 +15,7 @@ STREAMS = {
     "text": TextStream(objectives=("mlm",), share=0.5),
     "parallel": ParallelStream(objectives=("tlm", "mlm"), share=0.5, order="shuffled"),
 }
-SHAPE = BatchConfig(rows=8, micro_rows=2, row_length=96)
+SHAPE = BatchConfig(rows=16, micro_rows=4, row_length=96)
 
 
 def loader(corpus, *, streams=None, shape=SHAPE, **settings):
@@ -107,8 +107,14 @@ def test_held_out_text_is_never_trained_on(corpus):
 
 
 def test_a_shape_that_does_not_divide_is_refused_with_the_fix(corpus):
-    with pytest.raises(RecipeError, match=r"multiple of batch\.micro_rows × processes = 6"):
+    with pytest.raises(RecipeError, match=r"multiple of batch\.micro_rows × processes = 12"):
         loader(corpus, world=3)
+
+
+def test_a_micro_batch_that_cannot_hold_a_draw_is_refused(corpus):
+    shape = BatchConfig(rows=4, micro_rows=1, row_length=96)
+    with pytest.raises(RecipeError, match=r"cannot hold the 3 sequences.*set it to 3 or more"):
+        loader(corpus, shape=shape)
 
 
 def test_fixed_sites_have_one_size(corpus):

@@ -1,7 +1,9 @@
 from collections import Counter, defaultdict
+from typing import ClassVar
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
@@ -194,6 +196,39 @@ def test_side_rows_come_with_their_main_rows():
         beside = Counter(side.ids[side.sequences >= 0].tolist())
         assert main == Counter({token: 2 * n for token, n in beside.items()})
         assert len(one.cells) > 0
+
+
+def test_side_sites_have_an_index_space_of_their_own():
+    mixed = mixture(open_stream([FakePart("l", list(range(2, 20)))], Sided()))
+    plan = planner(mixed, rows=8, micro_rows=4)
+    batch = build(mixed, plan)[plan.plan(Cursor())[0]]
+    main, side = batch.sites["m0"]["first"], batch.side_sites["m0"]["first"]
+    assert len(main) == len(side) > 1
+    assert (batch.rows.positions.flatten()[main] == 0).all()
+    assert torch.equal(
+        batch.rows.ids.flatten()[main].sort().values,
+        batch.side["m0"].ids.flatten()[side].sort().values,
+    )
+
+
+def test_two_streams_may_share_an_objective_with_side_rows():
+    streams = (
+        open_stream([FakePart("a", list(range(2, 20)))], Sided()),
+        open_stream([FakePart("b", list(range(2, 30)))], Sided()),
+    )
+    plan = planner(mixture(*streams), rows=8, micro_rows=4)
+    assert plan.side_groups == {"m0": 1}
+    assert len(plan.plan(Cursor())) == 2
+
+
+def test_an_objective_may_count_sites_instead_of_tokens():
+    class Counting(Plain):
+        counts: ClassVar[str | None] = "first"
+
+    mixed = mixture(open_stream([FakePart("l", [9] * 30)], Counting(2)))
+    plan = planner(mixed)
+    batch = build(mixed, plan)[plan.plan(Cursor())[0]]
+    assert batch.counts == {"m0": len(batch.sites["m0"]["first"])}
 
 
 def test_sites_are_padded_to_a_fixed_capacity_and_never_overfilled():

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+from isoglot.models.language_embeddings import FILE
 
 
 def test_from_raw_text_to_scores(isoglot, raw):
@@ -36,6 +39,7 @@ def test_from_raw_text_to_scores(isoglot, raw):
 
     said = isoglot("evaluate", "runs/few", "-p", "raw/pairs/aa-bb.tsv", "--most", "20")
     assert said.code == 0
+    assert "note" not in said.err
     assert [line.split()[0] for line in said.out.splitlines()] == ["aa-bb", "average"]
     results = json.loads((raw / "runs/few/results.json").read_text(encoding="utf-8"))
     assert results["schema"] == 1
@@ -63,3 +67,29 @@ def test_settings_of_the_command_line_reach_the_run(isoglot, raw):
     said = isoglot("pretrain", "few.yaml", "--corpus", "corpus", "-o", "here", "--resume")
     assert said.out.startswith("4 steps, "), "resumed with the longer recipe"
     assert "the recipe is not the one" in said.err
+    said = isoglot(
+        "pretrain", "few.yaml", "--corpus", "corpus", "-o", "here", "--resume",
+        "--set", "stages.0.steps=3",
+    )  # fmt: skip
+    assert said.code == 0
+    assert said.out.startswith("4 steps, "), "more than the recipe wants: there is nothing to do"
+    assert said.out.endswith("model: here/model\n")
+
+
+def test_language_embeddings_go_on_and_are_left_out_of_scores(isoglot, raw):
+    isoglot("prepare", "prepare.yaml", "-o", "corpus")
+    spoken = ["--corpus", "corpus", "--set", "model.languages=all"]
+    said = isoglot("pretrain", "few.yaml", *spoken, "-o", "first")
+    assert "note: The model was trained with language embeddings" in said.err
+    said = isoglot("evaluate", "first", "-p", "raw/pairs/aa-bb.tsv", "--most", "5")
+    assert said.code == 0
+    assert "note: first/model was trained with language embeddings on all tokens." in said.err
+
+    start = ["--set", "model.start=first/model", "--set", "optimizer.learning_rate=0"]
+    shape = [f"model.{name}=null" for name in ("size", "layers", "hidden", "heads")]
+    start += [part for setting in shape for part in ("--set", setting)]
+    said = isoglot("pretrain", "few.yaml", *spoken, *start, "-o", "second")
+    assert said.code == 0, said.err
+    before, after = (load_file(f"{run}/model/{FILE}")["weight"] for run in ("first", "second"))
+    assert before.any()
+    assert torch.equal(before, after), "nothing was learnt from where the first run ended"

@@ -9,7 +9,14 @@ import pytest
 
 from isoglot import __version__
 from isoglot.errors import CorpusError, ModelError
-from isoglot.evaluate.run import evaluate_retrieval, fingerprint, model_folder
+from isoglot.evaluate.run import (
+    evaluate_retrieval,
+    fingerprint,
+    model_folder,
+    open_for_scoring,
+    scored_without,
+)
+from isoglot.models import Encoder, ModelConfig, export
 
 
 def test_the_results_file(folder, corpus, tmp_path):
@@ -45,6 +52,25 @@ def test_a_folder_or_a_run(folder, tmp_path):
     assert model_folder(folder.parent) == folder
     with pytest.raises(ModelError, match="holds no model"):
         model_folder(tmp_path)
+
+
+def test_nothing_is_compiled_for_the_shapes_of_sentences(folder):
+    encoder, _ = open_for_scoring(folder)
+    assert encoder.settings.attention == "sdpa"
+    assert not encoder.training
+
+
+@pytest.mark.parametrize("where", ["none", "all", "slots"])
+def test_what_a_model_is_scored_without(corpus, tmp_path, where):
+    settings = ModelConfig(size="tiny", layers=1, hidden=8, heads=1, languages=where)
+    encoder = Encoder.build(settings, corpus.vocabulary, languages=corpus.languages)
+    export(encoder, tmp_path / "m", tokenizer_folder=corpus.tokenizer_folder, card="")
+    note = scored_without(tmp_path / "m")
+    if where == "all":
+        assert note is not None
+        assert f"{tmp_path / 'm'} was trained with language embeddings on all tokens" in note
+    else:
+        assert note is None, "the plain model gives the outputs of training"
 
 
 @pytest.mark.parametrize(

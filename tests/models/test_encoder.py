@@ -21,7 +21,7 @@ from isoglot.models.encoder import Encoder, ModelConfig
 from isoglot.types import Rule, Vocabulary
 from tests.models.tiny import (
     ARCHITECTURES,
-    NUM_LANGUAGES,
+    LANGUAGES,
     SHAPE,
     VOCABULARY,
     pack,
@@ -183,7 +183,7 @@ def test_language_embeddings_reach_their_tokens(where):
     encoder = tiny_encoder("xlm-r", languages=where)
     plain = tiny_encoder("xlm-r")
     assert encoder.languages is not None
-    assert encoder.languages.weight.shape == (NUM_LANGUAGES, SHAPE["hidden_size"])
+    assert encoder.languages.weight.shape == (len(LANGUAGES), SHAPE["hidden_size"])
     with torch.no_grad():
         encoder.languages.weight.normal_()
         before, after = plain(rows).hidden, encoder(rows).hidden

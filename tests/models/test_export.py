@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors import safe_open
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
@@ -13,6 +13,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenize
 from isoglot.errors import ModelError
 from isoglot.models.encoder import Encoder, ModelConfig
 from isoglot.models.export import export
+from isoglot.models.language_embeddings import FILE
 from isoglot.models.model_card import model_card
 from tests.models.tiny import ARCHITECTURES, CONFIGS, tiny_encoder, tiny_model
 
@@ -83,8 +84,10 @@ def test_language_embeddings_are_kept_beside(tmp_path, tokenizer_folder, where):
     (loss,) = export(encoder, tmp_path / "m", tokenizer_folder=tokenizer_folder, card=CARD)
     assert ("outputs differ" in loss) == (where == "all")
     assert loss in (tmp_path / "m" / "README.md").read_text()
-    kept = load_file(tmp_path / "m" / "language_embeddings.safetensors")
-    assert torch.equal(kept["weight"], encoder.languages.weight)
+    assert f"`languages: {where}`" in loss
+    with safe_open(tmp_path / "m" / FILE, framework="pt") as kept:
+        assert torch.equal(kept.get_tensor("weight"), encoder.languages.weight)
+        assert kept.metadata() == {"languages": '["aa", "bb", "cc"]', "used_on": where}
     _, report = AutoModelForMaskedLM.from_pretrained(tmp_path / "m", output_loading_info=True)
     assert not report["unexpected_keys"]
 

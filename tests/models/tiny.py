@@ -24,7 +24,7 @@ from isoglot.models.encoder import Encoder, ModelConfig
 from isoglot.types import ALLOW, Rows, Rule
 
 VOCABULARY = 101
-NUM_LANGUAGES = 3
+LANGUAGES = ("aa", "bb", "cc")
 WINDOW = 6
 SHAPE: dict[str, Any] = {
     "vocab_size": VOCABULARY,
@@ -62,9 +62,7 @@ def tiny_model(architecture: str, *, attention: str = PACKED, seed: int = 0) -> 
 
 def tiny_encoder(architecture: str, **settings: Any) -> Encoder:
     """An encoder around a tiny model, in evaluation mode."""
-    return Encoder(
-        tiny_model(architecture), ModelConfig(**settings), num_languages=NUM_LANGUAGES
-    ).eval()
+    return Encoder(tiny_model(architecture), ModelConfig(**settings), languages=LANGUAGES).eval()
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ def random_tokens(rng: np.random.Generator, rule: Rule, length: int) -> Tokens:
         positions=[*range(sentence), *slots.tolist()],
         parts=[0] * sentence + [1] * num_slots,
         rule=rule,
-        languages=rng.integers(0, NUM_LANGUAGES, size=length).tolist(),
+        languages=rng.integers(0, len(LANGUAGES), size=length).tolist(),
     )
 
 

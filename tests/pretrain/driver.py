@@ -33,7 +33,13 @@ def config(workers: int = 0, **changes: object) -> PretrainConfig:
         ),
         "stages": (
             StageConfig(steps=STEPS[0], streams={"text": text}),
-            StageConfig(steps=STEPS[1], streams={"text": text, "parallel": pairs}),
+            StageConfig(
+                steps=STEPS[1],
+                streams={"text": text, "parallel": pairs},
+                optimizer=OptimizerConfig(
+                    name="lamb", learning_rate=1e-2, betas=(0.8, 0.9), weight_decay=0.1
+                ),
+            ),
         ),
         "batch": BatchConfig(rows=4, micro_rows=1, row_length=96),
         "loader": LoaderConfig(workers=workers),

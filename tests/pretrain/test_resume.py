@@ -111,6 +111,19 @@ def test_sigterm_saves_and_exits_cleanly(corpus, undisturbed, tmp_path):
     assert_same(run, undisturbed / "1")
 
 
+def test_sigterm_to_the_whole_group_saves_too(corpus, tmp_path):
+    """As a scheduler sends it: to the loader's workers as well."""
+    run = tmp_path / "run"
+    process = processes.start(processes.command(corpus.folder, run, "--workers", "2"))
+    while processes.last_step(run / "metrics.jsonl") < 4:
+        time.sleep(0.002)
+    os.killpg(process.pid, signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors.decode()
+    stopped_at = processes.last_step(run / "metrics.jsonl")
+    assert (run / "checkpoints" / f"step-{stopped_at:08d}").is_dir()
+
+
 def test_a_damaged_checkpoint_is_passed_over(corpus, undisturbed, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(undisturbed / "1", run)
@@ -128,7 +141,7 @@ def test_a_damaged_checkpoint_is_passed_over(corpus, undisturbed, tmp_path):
 def test_another_corpus_is_refused(corpus, undisturbed, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(undisturbed / "1", run)
-    other = make_corpus(tmp_path, seed=1)
+    other = make_corpus(tmp_path, seed=1, vocabulary=350)
     with pytest.raises(CheckpointError, match="was trained on another corpus"):
         pretrain(driver.config(), other, run, resume=True)
     with pytest.raises(CheckpointError, match="Add --resume to go on"):

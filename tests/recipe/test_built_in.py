@@ -16,7 +16,7 @@ def test_there_are_recipes():
 @pytest.mark.parametrize("name", recipe_names())
 def test_it_resolves(name):
     recipe = load_recipe(name)
-    assert recipe.name == name.rpartition("/")[2]
+    assert recipe.name == name
     assert recipe.summary
     assert recipe.paper
     assert recipe.differs

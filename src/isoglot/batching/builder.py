@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from isoglot.batching.permutation import key_of
 from isoglot.errors import IsoglotError
-from isoglot.types import IGNORE, Batch, Rows, Sequence, Vocabulary
+from isoglot.types import IGNORE, Batch, LongArray, Rows, Sequence, Vocabulary
 
 if TYPE_CHECKING:
     from isoglot.batching.mixture import Mixture
@@ -42,7 +42,13 @@ class Builder(Dataset[Batch]):
         self.mixture, self.vocabulary = mixture, vocabulary
         self.micro_rows, self.row_length = micro_rows, row_length
         self.side_rows, self.site_capacity = side_rows, site_capacity
-        self._keys = [key_of(seed, stage, "masks", cell.name) for cell in mixture.cells]
+        self._keys = [
+            {
+                name: key_of(seed, stage, "masks", cell.name, name)
+                for name, _ in mixture.streams[cell.stream].makers
+            }
+            for cell in mixture.cells
+        ]
 
     @override
     def __getitem__(self, plan: MicroPlan) -> Batch:
@@ -60,14 +66,14 @@ class Builder(Dataset[Batch]):
                     on_side = number >= len(sequences) - number_side
                     canvas = sides[name] if on_side else main
                     start = canvas.put(sequence, int(plan.rows[place]), int(plan.offsets[place]))
-                    found.note(name, sequence, start)
+                    found.note(name, sequence, start, on_side=on_side)
                     place += 1
         return self._batch(main, sides, found, plan)
 
     def _build(self, plan: MicroPlan, draw: int) -> list[tuple[str, int, tuple[Sequence, ...]]]:
         """The sequences of one draw, objective by objective."""
         number, counter = int(plan.cells[draw]), int(plan.counters[draw])
-        cell = self.mixture.cells[number]
+        cell, keys = self.mixture.cells[number], self._keys[number]
         part, index = cell.locate(int(plan.examples[draw]))
         try:
             example = part.example(index, float(plan.chances[draw]))
@@ -75,11 +81,9 @@ class Builder(Dataset[Batch]):
                 (
                     name,
                     maker.num_side,
-                    maker.build(
-                        example, self.vocabulary, _generator(self._keys[number], counter, place)
-                    ),
+                    maker.build(example, self.vocabulary, _generator(keys[name], counter)),
                 )
-                for place, (name, maker) in enumerate(self.mixture.streams[cell.stream].makers, 1)
+                for name, maker in self.mixture.streams[cell.stream].makers
             ]
         except IsoglotError:
             raise
@@ -107,17 +111,23 @@ class Builder(Dataset[Batch]):
             targets=torch.from_numpy(np.concatenate([*targets, np.zeros(spare, np.int64)])),
             weights=weights,
             spans=spans,
-            sites={
-                objective: {
-                    name: torch.from_numpy(np.concatenate(places)) for name, places in sites.items()
-                }
-                for objective, sites in found.sites.items()
-            },
+            sites=_tensors(found.sites),
             side={name: canvas.rows() for name, canvas in sides.items()},
-            counts={name: spans[name][1] - spans[name][0] for name in spans},
+            side_sites=_tensors(found.side_sites),
+            counts=self._counts(spans, found),
             num_tokens=main.num_tokens,
             cursor=plan.cursor,
         )
+
+    def _counts(self, spans: dict[str, tuple[int, int]], found: _Found) -> dict[str, int]:
+        """How many things each objective predicts: tokens, or the sites it names."""
+        counts = {name: stop - start for name, (start, stop) in spans.items()}
+        for stream in self.mixture.streams:
+            for name, maker in stream.makers:
+                if maker.counts is not None:
+                    places = found.sites.get(name, {}).get(maker.counts, [])
+                    counts[name] = sum(map(len, places))
+        return counts
 
 
 class _Canvas:
@@ -147,26 +157,38 @@ class _Canvas:
         return Rows(**dict(zip(_FIELDS, tensors, strict=True)))
 
 
+Sites = dict[str, dict[str, list[LongArray]]]
+"""objective -> site name -> flat indices, a list for each sequence."""
+
+
 class _Found:
     """Prediction sites and named sites, collected objective by objective."""
 
     def __init__(self) -> None:
-        self.positions: dict[str, list[np.ndarray]] = {}
-        self.targets: dict[str, list[np.ndarray]] = {}
-        self.sites: dict[str, dict[str, list[np.ndarray]]] = {}
+        self.positions: dict[str, list[LongArray]] = {}
+        self.targets: dict[str, list[LongArray]] = {}
+        self.sites: Sites = {}
+        self.side_sites: Sites = {}
 
-    def note(self, objective: str, sequence: Sequence, start: int) -> None:
+    def note(self, objective: str, sequence: Sequence, start: int, *, on_side: bool) -> None:
         """Remember where a sequence laid at `start` has its sites."""
         where = np.flatnonzero(sequence.targets != IGNORE)
-        self.positions.setdefault(objective, []).append(start + where)
-        self.targets.setdefault(objective, []).append(sequence.targets[where].astype(np.int64))
+        assert not (on_side and len(where)), "only the main rows meet the LM head"
+        if not on_side:
+            self.positions.setdefault(objective, []).append(start + where)
+            self.targets.setdefault(objective, []).append(sequence.targets[where].astype(np.int64))
+        sites = (self.side_sites if on_side else self.sites).setdefault(objective, {})
         for name, places in sequence.sites.items():
-            sites = self.sites.setdefault(objective, {})
             sites.setdefault(name, []).append(start + places)
 
 
-def _generator(key: int, counter: int, objective: int) -> np.random.Generator:
+def _tensors(sites: Sites) -> dict[str, dict[str, torch.Tensor]]:
+    return {
+        objective: {name: torch.from_numpy(np.concatenate(places)) for name, places in of.items()}
+        for objective, of in sites.items()
+    }
+
+
+def _generator(key: int, counter: int) -> np.random.Generator:
     """The generator of one draw: a counter-based one needs no warming up."""
-    return np.random.Generator(
-        np.random.Philox(key=np.array([key, counter * 64 + objective], np.uint64))
-    )
+    return np.random.Generator(np.random.Philox(key=np.array([key, counter], np.uint64)))

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Sampler
 from isoglot.batching.builder import Builder
 from isoglot.batching.mixture import Mixture, OpenStream
 from isoglot.batching.planner import BatchConfig, MicroPlan, Planner
-from isoglot.errors import RecipeError
+from isoglot.errors import RecipeError, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from isoglot.batching.streams import SequenceMaker, StreamConfig
     from isoglot.corpus import Corpus
     from isoglot.corpus.heldout import Split
-    from isoglot.types import Batch, BoolArray, Cursor, IntArray
+    from isoglot.types import Batch, Cursor, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,10 @@ class LoaderConfig:
     """Worker processes that build batches; 0 builds them in the training process."""
     prefetch: int = 4
     """Micro-batches each worker keeps ready."""
+
+    def __post_init__(self) -> None:
+        require(self.workers >= 0, "loader.workers must not be negative")
+        require(self.prefetch >= 1, "loader.prefetch must be 1 or more")
 
 
 def open_streams(
@@ -51,13 +55,13 @@ def open_streams(
     for config in streams.values():
         chosen = tuple((name, makers[name]) for name in config.objectives)
 
-        def fits(
+        def longest(
             sizes: IntArray, chosen: tuple[tuple[str, SequenceMaker], ...] = chosen
-        ) -> BoolArray:
-            lengths = np.concatenate([maker.lengths(sizes) for _, maker in chosen], axis=1)
-            return np.asarray(lengths.max(axis=1) <= row_length)
+        ) -> IntArray:
+            lengths = [maker.lengths(sizes) for _, maker in chosen]
+            return np.asarray(np.concatenate(lengths, axis=1).max(axis=1), np.int32)
 
-        parts = config.open(corpus, split=split, fits=fits, row_length=row_length)
+        parts = config.open(corpus, split=split, longest=longest, row_length=row_length)
         opened.append(OpenStream(config=config, parts=parts, makers=chosen))
     return tuple(opened)
 
@@ -82,7 +86,7 @@ class Loader:
         self.rank, self.world = rank, world
         self.workers = workers or LoaderConfig()
         self.pin_memory = pin_memory
-        check_shape(shape, world)
+        check_shape(shape, world, streams)
         tokens = shape.micro_rows * shape.row_length
         self.mixture = Mixture(streams, seed=seed, stage=stage)
         capacity = _capacity(self.mixture, tokens) if fixed_sites else None
@@ -136,14 +140,20 @@ class _Plans:
             yield from plans[self.rank :: self.world]
 
 
-def check_shape(shape: BatchConfig, world: int) -> None:
-    """A step must divide evenly into micro-batches and these over the processes."""
-    if shape.micro_rows <= 0 or shape.rows % (shape.micro_rows * world):
+def check_shape(shape: BatchConfig, world: int, streams: tuple[OpenStream, ...]) -> None:
+    """A step must divide evenly, and a micro-batch hold all sequences of any one draw."""
+    if shape.rows % (shape.micro_rows * world):
         raise RecipeError(
             f"batch.rows = {shape.rows} does not divide into micro-batches of {shape.micro_rows} "
             f"rows on {world} process{'es' if world > 1 else ''}. Choose batch.rows as a multiple "
-            f"of batch.micro_rows × processes = {max(shape.micro_rows, 1) * world}."
+            f"of batch.micro_rows × processes = {shape.micro_rows * world}."
         )
+    for stream in streams:
+        if stream.parts and (number := int(stream.main().sum())) > shape.micro_rows:
+            raise RecipeError(
+                f"batch.micro_rows = {shape.micro_rows} cannot hold the {number} sequences that "
+                f"the stream {stream.config.kind!r} makes of one draw: set it to {number} or more."
+            )
 
 
 def _capacity(mixture: Mixture, tokens: int) -> int:
@@ -162,6 +172,6 @@ def _as_it_is(batch: Any) -> Any:
 
 
 def _leave_interrupts_to_the_parent(_: int) -> None:
-    """Ctrl-C reaches the whole process group; only the training process acts on it."""
+    """A signal may reach the whole process group; only the training process acts on it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)

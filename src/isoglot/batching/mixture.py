@@ -49,9 +49,8 @@ class OpenStream:
 
     def mean_length(self, part: Part) -> float:
         """Tokens in the main rows that one draw from a part gives on average."""
-        number = min(_SAMPLED, part.num_examples)
-        sample = np.linspace(0, part.num_examples - 1, number).astype(np.int64)
-        lengths = self.lengths(part.sizes(sample, np.zeros(number)))
+        sample = evenly(part.num_examples, _SAMPLED)
+        lengths = self.lengths(part.sizes(sample, np.zeros(len(sample))))
         return float(lengths[:, self.main()].sum(axis=1).mean())
 
 
@@ -69,8 +68,7 @@ class Cell:
 
     def sample(self, most: int) -> IntArray:
         """Sizes of some examples, to reckon with."""
-        number = min(most, self.num_examples)
-        return self.sizes(np.arange(number), np.zeros(number))
+        return self.sizes(evenly(self.num_examples, most), np.zeros(min(most, self.num_examples)))
 
     def indices(self, counters: LongArray) -> LongArray:
         """The example of the c-th draw from this cell; each is drawn once in every epoch."""
@@ -139,6 +137,11 @@ class Mixture:
         points = uniform(self._key, np.arange(first, first + number))
         chosen = np.searchsorted(self._cumulative, points, "right")
         return np.minimum(chosen, len(self.cells) - 1).astype(np.int64)
+
+
+def evenly(number: int, most: int) -> LongArray:
+    """At most so many indices below a number, evenly spread: files are often sorted."""
+    return np.linspace(0, number - 1, min(most, number)).astype(np.int64)
 
 
 def smoothed(counts: FloatArray, alpha: float) -> FloatArray:

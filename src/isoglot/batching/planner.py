@@ -15,6 +15,7 @@ import numpy as np
 
 from isoglot.batching.packing import pack
 from isoglot.batching.pool import Lookup, Pool, count_up, joined
+from isoglot.errors import require
 from isoglot.types import Cursor, Draw, FloatArray, IntArray, LongArray
 
 if TYPE_CHECKING:
@@ -40,6 +41,12 @@ class BatchConfig:
     """Draws taken beyond what a step holds, as a share of it, so that rows can be filled well."""
     fixed_sites: bool | None = None
     """Pad the list of prediction sites to a fixed size (for compiled models); none: on a GPU."""
+
+    def __post_init__(self) -> None:
+        require(self.row_length >= 8, "batch.row_length must be 8 or more")
+        require(self.rows >= 1, "batch.rows must be 1 or more")
+        require(self.micro_rows >= 1, "batch.micro_rows must be 1 or more")
+        require(self.lookahead >= 0, "batch.lookahead must not be negative")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +85,8 @@ class Planner:
         tokens = shape.rows * shape.row_length
         self._wanted = tokens * (1 + shape.lookahead) + 2 * shape.row_length
         self._known: _Known | None = None
-        self.side_groups = {
-            name: number
-            for number, name in enumerate(
-                (name for s in mixture.streams for name, maker in s.makers if maker.num_side), 1
-            )
-        }
+        sided = (name for s in mixture.streams for name, maker in s.makers if maker.num_side)
+        self.side_groups = {name: number for number, name in enumerate(dict.fromkeys(sided), 1)}
         self.side_rows = self._side_rows()
         self._lookup = Lookup(mixture, self.side_groups)
 
@@ -142,6 +145,7 @@ class Planner:
             window = min(len(cells), self.shape.rows * self.shape.row_length // 2)
             pool = self._lookup(cells[:window], counters[:window])
             plans, left = self._place(pool, np.argsort(-pool.tokens, kind="stable"))
+            assert not left.all(), "a pass that places nothing would never end"
             yield from (plan for plan in plans if len(plan.cells))
             cells = np.concatenate([pool.cells[left], cells[window:]])
             counters = np.concatenate([pool.counters[left], counters[window:]])
@@ -186,7 +190,8 @@ class Planner:
                     side = maker.lengths(sizes)[:, -maker.num_side :].sum()
                     main = stream.lengths(sizes)[:, stream.main()].sum()
                     share = stream.config.share / total
-                    rows[name] = 1 + int(1.125 * self.micro_rows * share * side / main)
+                    wanted = 1 + int(1.125 * self.micro_rows * share * side / main)
+                    rows[name] = rows.get(name, 0) + max(wanted, maker.num_side)
         return rows
 
     def _place(self, pool: Pool, order: LongArray) -> tuple[list[MicroPlan], np.ndarray]:

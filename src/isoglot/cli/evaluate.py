@@ -39,11 +39,14 @@ def evaluate(
 
     from isoglot.cli.progress import without_bars_of_others
     from isoglot.evaluate import best_layer
-    from isoglot.evaluate.run import evaluate_retrieval, model_folder
+    from isoglot.evaluate.run import evaluate_retrieval, model_folder, scored_without
 
     without_bars_of_others()
     terminal = Console(stderr=True)
     folder = model_folder(model)
+    note = scored_without(folder)
+    if note is not None:
+        terminal.print(f"[yellow]note[/]: {note}", highlight=False, soft_wrap=True)
     results = evaluate_retrieval(
         folder,
         pairs,

@@ -1,16 +1,31 @@
-"""A prepared corpus of generated text: the testbed on disk, prepared as any other text is."""
+"""A prepared corpus of generated text: the testbed on disk, prepared as any other text is.
+
+Of several processes of one run (torchrun numbers them in RANK), the first makes the corpus. The
+others wait for the files alone: a process group would have to be set up before the recipe is known
+to need one.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING
+
+from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console
 
+    from isoglot.corpus import PrepareConfig
+
 PIVOT = "en"
 TEST_PAIRS = 300
+_PATIENCE = 600.0
+"""Seconds that a process waits for the one that makes the corpus."""
 
 
 def generated_corpus(
@@ -24,13 +39,20 @@ def generated_corpus(
     entities: int | None = None,
     vocabulary: int = 4000,
 ) -> Path:
-    """Generate text and translations into a folder and prepare them; gives the corpus folder."""
+    """Generate text and translations into a folder and prepare them; gives the corpus folder.
+
+    Raises:
+        CorpusError: another process was to make the corpus, and did not within ten minutes.
+    """
     from isoglot import testbed
-    from isoglot.corpus import PrepareConfig, SourceConfig, TokenizerConfig, prepare
+    from isoglot.corpus import prepare
 
     languages = languages or testbed.LANGUAGES
-    others = [language for language in languages if language != PIVOT]
     corpus, raw = folder / "corpus", folder / "raw"
+    config = _config(languages, vocabulary)
+    if os.environ.get("RANK", "0") != "0":
+        _wait_for(config, corpus, raw)
+        return corpus
     if not (corpus / "manifest.json").is_file():
         terminal.print(f"writing text and translations in {', '.join(languages)} to {raw}")
         testbed.write(
@@ -43,7 +65,16 @@ def generated_corpus(
             entities=entities,
         )
         terminal.print(f"preparing {corpus}: cleaning, training a tokenizer, encoding")
-    config = PrepareConfig(
+    prepare(config, corpus, base=raw)
+    return corpus
+
+
+def _config(languages: tuple[str, ...], vocabulary: int) -> PrepareConfig:
+    """How the testbed's files are prepared."""
+    from isoglot.corpus import PrepareConfig, SourceConfig, TokenizerConfig
+
+    others = [language for language in languages if language != PIVOT]
+    return PrepareConfig(
         sources={
             "text": SourceConfig(
                 kind="text",
@@ -58,5 +89,28 @@ def generated_corpus(
         },
         tokenizer=TokenizerConfig(size=vocabulary, byte_fallback=False, max_sentences=40_000),
     )
-    prepare(config, corpus, base=raw)
-    return corpus
+
+
+def _wait_for(config: PrepareConfig, corpus: Path, raw: Path) -> None:
+    """Return once the first process has no more to do, or give up."""
+    deadline = time.monotonic() + _PATIENCE
+    while not _is_prepared(config, corpus, raw):
+        if time.monotonic() > deadline:
+            raise CorpusError(
+                f"{corpus}: the process of rank 0 was to prepare it and did not within "
+                f"{_PATIENCE:.0f} seconds. Look at its messages; if it runs on another machine, "
+                "start in a folder that both see."
+            )
+        time.sleep(0.2)
+
+
+def _is_prepared(config: PrepareConfig, corpus: Path, raw: Path) -> bool:
+    """Is there what `prepare` would leave as it is, and not what it would replace?"""
+    from isoglot.corpus.cells import lay_out
+    from isoglot.corpus.output import inputs_of, up_to_date
+
+    if not (corpus / "manifest.json").is_file():
+        return False
+    settings = json.loads(json.dumps(asdict(config)))
+    inputs = inputs_of(lay_out(config.sources, raw), None, raw)
+    return up_to_date(corpus, settings, inputs) is not None

@@ -10,7 +10,7 @@ from isoglot.corpus.readers import Record
 from isoglot.corpus.readers.pairs import PairsReader
 from isoglot.errors import CorpusError, ModelError
 from isoglot.evaluate.retrieval import retrieval
-from isoglot.models import Encoder
+from isoglot.models import Encoder, ModelConfig, language_embeddings
 from isoglot.results import Results
 
 if TYPE_CHECKING:
@@ -65,9 +65,20 @@ def open_for_scoring(folder: Path) -> tuple[Encoder, Any]:
     import torch
     from transformers import AutoTokenizer
 
-    encoder = Encoder.open(str(folder))
+    # every batch of sentences has a shape of its own, and FlexAttention compiles for each
+    encoder = Encoder.open(str(folder), ModelConfig(start=str(folder), attention="sdpa"))
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return encoder.to(device).eval(), AutoTokenizer.from_pretrained(folder)
+
+
+def scored_without(folder: Path) -> str | None:
+    """A sentence on what a model was trained with and is scored without, if there is anything."""
+    if language_embeddings.used_on(folder) != "all":
+        return None
+    return (
+        f"{folder} was trained with language embeddings on all tokens. The plain model is scored, "
+        "without them: the scores are those of the model as transformers opens it."
+    )
 
 
 def fingerprint(folder: Path) -> str:

@@ -12,6 +12,7 @@ Attention dropout is off, under both realisations of the mask, since FlexAttenti
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -20,7 +21,7 @@ from transformers import AutoModelForMaskedLM
 from typing_extensions import override
 
 from isoglot.errors import ModelError
-from isoglot.models import head
+from isoglot.models import head, language_embeddings
 from isoglot.models.attention import PACKED, Implementation, masks
 from isoglot.models.dropout import set_dropout
 from isoglot.models.head import HeadConfig, SiteLosses
@@ -29,6 +30,8 @@ from isoglot.models.probe import probe
 from isoglot.models.scratch import Size, scratch_config
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from isoglot.types import Rows, Vocabulary
 
 
@@ -51,7 +54,7 @@ class ModelConfig:
     dropout: float | None = None
     """Dropout of hidden states; left out, the model's own. Attention dropout is always 0."""
     languages: Literal["none", "all", "slots"] = "none"
-    """Language embeddings: none, on all tokens, or only on the slots of a translation."""
+    """Language embeddings, a start folder's own first: none, on all tokens, or only on slots."""
     attention: Literal["auto", "sdpa", "flex"] = "auto"
     """How the mask runs: flex on a GPU and sdpa elsewhere (auto), or always one of them."""
     head: HeadConfig = field(default_factory=HeadConfig)
@@ -76,7 +79,7 @@ class Encoder(nn.Module):
         model: Any,
         settings: ModelConfig,
         *,
-        num_languages: int = 0,
+        languages: Sequence[str] = (),
         attention_dropout: dict[str, float] | None = None,
     ) -> None:
         """Wrap a model that runs `PACKED` attention.
@@ -84,7 +87,7 @@ class Encoder(nn.Module):
         Args:
             model: a `*ForMaskedLM` model.
             settings: what was asked for.
-            num_languages: size of the table of language embeddings, where there are any.
+            languages: codes of the languages, by id, for language embeddings.
             attention_dropout: the config's own values, which an export gives back.
         """
         super().__init__()
@@ -94,9 +97,11 @@ class Encoder(nn.Module):
         self.attention_dropout = attention_dropout or {}
         embeddings = model.get_input_embeddings()
         self.languages: nn.Embedding | None = None
+        self.language_codes: tuple[str, ...] = ()
         if settings.languages != "none":
-            assert num_languages > 0, "language embeddings need the number of languages"
-            self.languages = nn.Embedding(num_languages, embeddings.embedding_dim)
+            assert languages, "language embeddings need languages"
+            self.language_codes = tuple(languages)
+            self.languages = nn.Embedding(len(languages), embeddings.embedding_dim)
             nn.init.zeros_(self.languages.weight)
         self.first_position, self.max_positions = _positions(model)
         for name, module in model.base_model.named_children():
@@ -105,9 +110,9 @@ class Encoder(nn.Module):
 
     @classmethod
     def build(
-        cls, settings: ModelConfig, vocabulary: Vocabulary, *, num_languages: int = 0
+        cls, settings: ModelConfig, vocabulary: Vocabulary, *, languages: Sequence[str] = ()
     ) -> Encoder:
-        """Open or make the model that the settings name, for this vocabulary."""
+        """Open or make the model that the settings name, for a corpus's words and languages."""
         if (settings.start is None) == (settings.size is None):
             raise ModelError(
                 "Give either model.start, to open a model, or model.size, to make one."
@@ -117,7 +122,7 @@ class Encoder(nn.Module):
                 settings.start,
                 settings,
                 vocabulary_size=vocabulary.size,
-                num_languages=num_languages,
+                languages=languages,
             )
         return cls.make(
             settings,
@@ -125,7 +130,7 @@ class Encoder(nn.Module):
             vocabulary.pad,
             cls_id=vocabulary.cls,
             sep_id=vocabulary.sep,
-            num_languages=num_languages,
+            languages=languages,
         )
 
     @classmethod
@@ -135,20 +140,25 @@ class Encoder(nn.Module):
         settings: ModelConfig | None = None,
         *,
         vocabulary_size: int | None = None,
-        num_languages: int = 0,
+        languages: Sequence[str] = (),
     ) -> Encoder:
         """Open a folder or a model of the hub, and prove that it runs packed rows.
 
+        Where the settings want language embeddings, those that a folder has are taken over by
+        code; languages it does not know begin at zero.
+
         Raises:
-            ModelError: there is no such model, its vocabulary is too small, or its architecture
-                lets packed sequences see each other.
+            ModelError: there is no such model, its vocabulary is too small, its language embeddings
+                are damaged, or its architecture lets packed sequences see each other.
         """
         settings = settings or ModelConfig(start=folder_or_name)
         model, attention_dropout = open_model(folder_or_name, dropout=settings.dropout)
         check_vocabulary(folder_or_name, model.config.vocab_size, vocabulary_size)
-        encoder = cls(
-            model, settings, num_languages=num_languages, attention_dropout=attention_dropout
-        )
+        encoder = cls(model, settings, languages=languages, attention_dropout=attention_dropout)
+        if encoder.languages is not None:
+            language_embeddings.load(
+                Path(folder_or_name), encoder.languages, encoder.language_codes
+            )
         probe(encoder, folder_or_name)
         return encoder
 
@@ -161,7 +171,7 @@ class Encoder(nn.Module):
         *,
         cls_id: int | None = None,
         sep_id: int | None = None,
-        num_languages: int = 0,
+        languages: Sequence[str] = (),
     ) -> Encoder:
         """Make a model from scratch, with random weights (torch's own generator draws them)."""
         config = scratch_config(
@@ -171,9 +181,7 @@ class Encoder(nn.Module):
         model = AutoModelForMaskedLM.from_config(
             config, attn_implementation=PACKED, dtype=torch.float32
         )
-        return cls(
-            model, settings, num_languages=num_languages, attention_dropout=attention_dropout
-        )
+        return cls(model, settings, languages=languages, attention_dropout=attention_dropout)
 
     @property
     def hidden_size(self) -> int:

@@ -5,7 +5,9 @@ Reads an encoder, a tokenizer folder and the text of a model card; gives a folde
 
     config.json  model.safetensors  tokenizer files  README.md  recipe.yaml
 
-The folder appears whole or not at all: it is written beside its place and renamed.
+Language embeddings, which transformers' classes have no place for, lie beside it in a file that
+`Encoder.open` reads. The folder appears whole or not at all: it is written beside its place and
+renamed.
 """
 
 from __future__ import annotations
@@ -16,9 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from safetensors.torch import save_file
-
 from isoglot.errors import ModelError
+from isoglot.models import language_embeddings
 
 if TYPE_CHECKING:
     from isoglot.models.encoder import Encoder
@@ -35,7 +36,6 @@ TOKENIZER_FILES = (
     "vocab.json",
     "merges.txt",
 )
-LANGUAGE_EMBEDDINGS = "language_embeddings.safetensors"
 
 
 def export(
@@ -68,8 +68,12 @@ def export(
         _save_config(encoder, written)
         _copy_tokenizer(tokenizer_folder, written)
         if encoder.languages is not None:
-            weight = encoder.languages.weight.detach().contiguous()
-            save_file({"weight": weight}, written / LANGUAGE_EMBEDDINGS)
+            language_embeddings.save(
+                written,
+                encoder.languages,
+                encoder.language_codes,
+                used_on=encoder.settings.languages,
+            )
         limits = ["\n## What this folder cannot hold\n", *losses, ""] if losses else []
         (written / "README.md").write_text(card + "\n".join(limits), encoding="utf-8")
         if recipe_text is not None:
@@ -84,19 +88,22 @@ def what_is_lost(encoder: Encoder) -> list[str]:
     """What a plain Hugging Face model cannot hold of this encoder."""
     if encoder.languages is None:
         return []
+    kept = (
+        f"They are in {language_embeddings.FILE}, by language code: Isoglot goes on with them when "
+        f"it starts from this folder with `languages: {encoder.settings.languages}`."
+    )
     if encoder.settings.languages == "all":
         loss = (
             "The model was trained with language embeddings on all tokens. transformers' classes "
-            f"have no place for them: they are in {LANGUAGE_EMBEDDINGS}, and the model opened as "
-            "usual runs without them, so its outputs differ from those seen in training."
+            "have no place for them: the model opened as usual runs without them, so its outputs "
+            "differ from those seen in training."
         )
     else:
         loss = (
             "The model was trained with language embeddings on the slots of translations, which "
-            "plain use does not have: outputs are those of training. They are in "
-            f"{LANGUAGE_EMBEDDINGS}; training that starts from this folder begins with new ones."
+            "plain use does not have: outputs are those of training."
         )
-    return [loss]
+    return [f"{loss} {kept}"]
 
 
 def _save_config(encoder: Encoder, folder: Path) -> None:

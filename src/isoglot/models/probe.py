@@ -81,7 +81,7 @@ def _rows(encoder: Encoder) -> tuple[Rows, int]:
     rows = Rows(
         ids=_ids(encoder, total, step=7),
         positions=column(positions),
-        languages=zeros,
+        languages=zeros - 1,  # of none: the plain model that it is compared with knows none
         sentences=zeros,
         parts=column(parts),
         rules=column([int(rule) for rule in rules]),

@@ -31,8 +31,7 @@ class LossSum:
     """The loss of one objective over one micro-batch: a sum, never a mean."""
 
     total: Tensor
-    count: int
-    """Number of things predicted; the loop divides by the count of the whole step."""
+    """The loop divides it by the count of the whole step (`Batch.counts`)."""
     metrics: dict[str, Tensor] = field(default_factory=dict)
     """Sums over the same things, divided by the same count (accuracy, ...)."""
 
@@ -51,8 +50,10 @@ class Encoded:
     """1 where the most likely token is the target, at the same sites."""
 
     def at(self, site: str) -> Tensor:
-        """(n, D) states at the objective's named sites."""
-        return self.states.flatten(0, 1)[self.batch.sites[self.name][site]]
+        """(n, D) states at the objective's named sites; none in a batch without them."""
+        states = self.states.flatten(0, 1)
+        places = self.batch.sites.get(self.name, {}).get(site)
+        return states[:0] if places is None else states[places]
 
 
 class ObjectiveModule(nn.Module, ABC):
@@ -81,6 +82,8 @@ class Objective(ABC):
     paper: ClassVar[str]
     num_side: ClassVar[int] = 0
     """How many of its sequences, the last ones, are side rows for its `before_pass`."""
+    counts: ClassVar[str | None] = None
+    """What its loss is a mean over: tokens to predict, or, if named, its sites of that name."""
 
     weight: float = 1.0
     """Weight of its loss in the sum."""
@@ -111,6 +114,5 @@ class Prediction(ObjectiveModule):
     def loss(self, encoded: Encoded) -> LossSum:
         return LossSum(
             total=encoded.losses.sum(),
-            count=encoded.batch.counts[encoded.name],
             metrics={"accuracy": encoded.correct.sum()},
         )

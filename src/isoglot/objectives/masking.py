@@ -1,7 +1,8 @@
 """Which tokens are hidden, and what is shown in their place.
 
-How many is a function of the length alone (rate × tokens, rounded, at least one), so that rows and
-prediction sites can be planned before any text is read. Which ones depends on the unit: single
+How many is known from the length (rate × tokens, rounded, at least one; fewer only where special
+tokens or long words leave no more), so that rows and prediction sites are planned before any text
+is read. Which ones depends on the unit: single
 tokens (BERT, XLM), whole words (BERT's later release) or spans of geometric length (SpanBERT). Of
 the chosen tokens 80 % become [MASK], 10 % a random token, 10 % stay. Special tokens are never
 chosen and never drawn as replacements.
@@ -14,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from isoglot.errors import require
 from isoglot.types import IGNORE, BoolArray, IntArray, LongArray, Vocabulary
 
 
@@ -33,6 +35,14 @@ class Masking:
     """Spans: the parameter of the geometric distribution of lengths (mean 1/p before the cut)."""
     span_most: int = 10
     """Spans: the longest."""
+
+    def __post_init__(self) -> None:
+        require(0 < self.rate <= 1, "masking.rate must be above 0 and at most 1")
+        shares = (self.mask_share, self.random_share)
+        require(min(shares) >= 0, "masking's shares must not be negative")
+        require(sum(shares) <= 1, "masking's shares must add up to at most 1")
+        require(0 < self.span_p <= 1, "masking.span_p must be above 0 and at most 1")
+        require(self.span_most >= 1, "masking.span_most must be 1 or more")
 
     def budget(self, lengths: IntArray) -> IntArray:
         """How many of this many tokens are predicted."""

@@ -22,7 +22,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from isoglot.errors import CheckpointError
+from isoglot.errors import CheckpointError, require
 from isoglot.types import Cursor, Draw
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ class CheckpointConfig:
     """Steps between two checkpoints; the last step always gets one."""
     keep: int = 2
     """How many of the newest to keep."""
+
+    def __post_init__(self) -> None:
+        require(self.every >= 1, "checkpoints.every must be 1 or more")
+        require(self.keep >= 1, "checkpoints.keep must be 1 or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,49 +105,60 @@ def save(
         raise CheckpointError(
             f"{place} could not be written: {error}. Free space there and resume; {kept}."
         ) from error
+    # later ones are of a future that was given up when an earlier one was resumed
+    for later in (other for other in _folders(folder) if other.name > place.name):
+        shutil.rmtree(later, ignore_errors=True)
     for old in _folders(folder)[keep:]:
         shutil.rmtree(old, ignore_errors=True)
     return place
 
 
-def load(place: Path, trainee: nn.Module, optimizer: torch.optim.Optimizer | None) -> State:
-    """Verify a checkpoint and put it into the trainee and the optimizer (none: weights alone)."""
-    content = _verified(place)
-    weights = load_file(place / _WEIGHTS)
-    for alias, kept in content["aliases"].items():
-        weights[alias] = weights[kept]
-    try:
-        trainee.load_state_dict(weights)
-    except RuntimeError as error:
-        raise CheckpointError(f"{place} was written by another model: {error}") from error
-    if optimizer is not None:
-        _restore(optimizer, trainee, load_file(place / _OPTIMIZER), content["optimizer"])
-    cursor = content["cursor"]
-    return State(
-        stage=content["stage"],
-        step=content["step"],
-        total_steps=content["total_steps"],
-        tokens=content["tokens"],
-        cursor=Cursor(
-            step=cursor["step"],
-            draws=cursor["draws"],
-            counters=tuple(cursor["counters"]),
-            pending=tuple(Draw(*draw) for draw in cursor["pending"]),
-        ),
-        corpus=content["corpus"],
-        recipe=content["recipe"],
-    )
+class Checkpoint:
+    """A checkpoint on disk, known to be sound."""
+
+    def __init__(self, place: Path) -> None:
+        """Verify it; raises a `CheckpointError` if it is damaged."""
+        self.place = place
+        self._content = _verified(place)
+
+    @property
+    def state(self) -> State:
+        """What it says beside its tensors."""
+        content, cursor = self._content, self._content["cursor"]
+        return State(
+            stage=content["stage"],
+            step=content["step"],
+            total_steps=content["total_steps"],
+            tokens=content["tokens"],
+            cursor=Cursor(
+                step=cursor["step"],
+                draws=cursor["draws"],
+                counters=tuple(cursor["counters"]),
+                pending=tuple(Draw(*draw) for draw in cursor["pending"]),
+            ),
+            corpus=content["corpus"],
+            recipe=content["recipe"],
+        )
+
+    def restore(self, trainee: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Put its tensors into the trainee and the optimizer."""
+        weights = load_file(self.place / _WEIGHTS)
+        for alias, kept in self._content["aliases"].items():
+            weights[alias] = weights[kept]
+        try:
+            trainee.load_state_dict(weights)
+        except RuntimeError as error:
+            raise CheckpointError(f"{self.place} was written by another model: {error}") from error
+        _restore(optimizer, trainee, load_file(self.place / _OPTIMIZER), self._content["optimizer"])
 
 
-def newest_sound(folder: Path, warn: Callable[[str], None]) -> Path | None:
+def newest_sound(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
     """The newest checkpoint that is whole; warns of each damaged one that it passes over."""
     for place in _folders(folder):
         try:
-            _verified(place)
+            return Checkpoint(place)
         except CheckpointError as error:
             warn(f"{error} Going back to the checkpoint before it.")
-        else:
-            return place
     return None
 
 
@@ -227,7 +242,8 @@ def _restore(
     ordered = [names[id(w)] for group in optimizer.param_groups for w in group["params"]]
     groups = optimizer.state_dict()["param_groups"]
     for group, saved in zip(groups, scalars["groups"], strict=True):
-        group.update(saved)
+        # settings are the recipe's; only what an optimizer notes down while it runs comes back
+        group.update({key: value for key, value in saved.items() if key not in group})
     optimizer.load_state_dict(
         {
             "state": {i: found[name] for i, name in enumerate(ordered) if name in found},

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from accelerate.utils import LoggerType
+
 from isoglot.batching.loader import LoaderConfig
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import StreamConfig
+from isoglot.errors import nearest, require
 from isoglot.models import ModelConfig
 from isoglot.objectives import Objective
 from isoglot.pretrain.checkpoint import CheckpointConfig
@@ -28,6 +31,10 @@ class StageConfig:
     keep_optimizer: bool = False
     """Go on with the moments of the stage before instead of starting with none."""
 
+    def __post_init__(self) -> None:
+        require(self.steps >= 1, "a stage needs steps: 1 or more")
+        require(len(self.streams) > 0, "a stage needs a stream to draw from")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchConfig:
@@ -41,6 +48,13 @@ class WatchConfig:
     """Held-out examples of each language to validate on."""
     trackers: tuple[str, ...] = ("tensorboard",)
     """Trackers of accelerate to send metrics to (tensorboard, wandb, ...); none is fine."""
+
+    def __post_init__(self) -> None:
+        require(self.log_every >= 1, "watch.log_every must be 1 or more")
+        require(self.validate_every >= 0, "watch.validate_every must not be negative")
+        known = [str(kind.value) for kind in LoggerType if kind.value != "all"]
+        for name in self.trackers:
+            require(name in known, f"there is no tracker {name!r}: {nearest(name, known)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,3 +85,6 @@ class PretrainConfig:
     """Compile the encoder; none: on a GPU."""
     seed: int = 0
     """Decides the order of the data, the masks, new weights and dropout."""
+
+    def __post_init__(self) -> None:
+        require(len(self.stages) > 0, "a recipe needs a stage")

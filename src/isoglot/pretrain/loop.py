@@ -8,6 +8,7 @@ how the step was split. The model's own randomness (dropout) is seeded at every 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -98,19 +99,18 @@ def training_steps(
     """Train from step `done` to the stage's last one, or until some process is asked to stop."""
     names = list(stage.weights)
     for step in range(done, stage.steps):
+        if _anyone(accelerator, stage.stopping()):
+            return
         started = time.perf_counter()
         micro = next(batches)
-        counts, tokens, stop = _global_counts(micro, names, accelerator, stop=stage.stopping())
-        if stop:
-            return
+        counts, tokens = _global_counts(micro, names, accelerator)
         torch.manual_seed(key_of(stage.seed, stage.number, step, accelerator.process_index) >> 1)
         set_learning_rate(
             stage.optimizer, rate := learning_rate(stage.optimizer_config, step, stage.steps)
         )
-        sums = _accumulate(stage, micro, counts, accelerator)
-        norm, skipped = _update(stage, sums, micro, step, accelerator)
+        sums, norm, skipped = _step(stage, micro, counts, step, accelerator)
         means = {
-            name: float(value) / number
+            name: value / number
             for name, value in sums.items()
             if (number := counts[name.split("/")[0]])
         }
@@ -140,16 +140,22 @@ def scales(
     return {name: weight / max(counts[name], 1) for name, weight in weights.items()}
 
 
+def _anyone(accelerator: Accelerator, asked: bool) -> bool:  # noqa: FBT001
+    """Was any process asked to stop? All of them stop at the same step, or none."""
+    if accelerator.num_processes == 1:
+        return asked
+    return bool(accelerator.reduce(torch.tensor(int(asked), device=accelerator.device)))
+
+
 def _global_counts(
-    micro: list[Batch], names: list[str], accelerator: Accelerator, *, stop: bool
-) -> tuple[dict[str, int], int, bool]:
-    """Counts and tokens of the step over all processes, and whether any was asked to stop."""
+    micro: list[Batch], names: list[str], accelerator: Accelerator
+) -> tuple[dict[str, int], int]:
+    """What each objective predicts in this step, and its tokens, over all processes."""
     numbers = [sum(batch.counts.get(name, 0) for batch in micro) for name in names]
-    numbers += [sum(batch.num_tokens for batch in micro), int(stop)]
+    numbers.append(sum(batch.num_tokens for batch in micro))
     if accelerator.num_processes > 1:
-        tensor = torch.tensor(numbers, device=accelerator.device)
-        numbers = accelerator.reduce(tensor).tolist()
-    return dict(zip(names, numbers[:-2], strict=True)), numbers[-2], bool(numbers[-1])
+        numbers = accelerator.reduce(torch.tensor(numbers, device=accelerator.device)).tolist()
+    return dict(zip(names, numbers[:-1], strict=True)), numbers[-1]
 
 
 def _accumulate(
@@ -170,34 +176,41 @@ def _accumulate(
         for name, part in found.items():
             for metric, value in {"loss": part.total, **part.metrics}.items():
                 key = f"{name}/{metric}"
-                sums[key] = sums.get(key, 0) + value.detach().float()
+                sums[key] = sums.get(key, 0) + value.detach().double()
     if accelerator.num_processes > 1:
         stacked = accelerator.reduce(torch.stack(list(sums.values())))
         sums = dict(zip(sums, stacked, strict=True))
     return sums
 
 
-def _update(
-    stage: Stage, sums: dict[str, Tensor], micro: list[Batch], step: int, accelerator: Accelerator
-) -> tuple[float, bool]:
-    """Clip and step, unless something is not finite; gives the gradient's norm."""
-    weights = [weight for weight in stage.trainee.parameters() if weight.requires_grad]
+def _step(
+    stage: Stage, micro: list[Batch], counts: dict[str, int], step: int, accelerator: Accelerator
+) -> tuple[dict[str, float], float, bool]:
+    """Accumulate, clip and step, unless something is not finite.
+
+    Gives the sums of losses and metrics, the gradient's norm, and whether the update was skipped.
+    """
+    tensors = _accumulate(stage, micro, counts, accelerator)
+    weights = [weight for group in stage.optimizer.param_groups for weight in group["params"]]
     limit = stage.optimizer_config.clip
     norm = torch.nn.utils.clip_grad_norm_(weights, limit if limit is not None else float("inf"))
-    finite = bool(torch.isfinite(norm + sum(sums.values())))
+    # the one moment in which the host waits for the device
+    *values, length = torch.stack([*tensors.values(), norm.double()]).tolist()
+    sums = dict(zip(tensors, values, strict=True))
+    finite = math.isfinite(length) and all(map(math.isfinite, values))
     if not finite and stage.loss.not_finite == "stop":
         raise NonFiniteError(_explain(stage, sums, micro, step, accelerator))
     if finite:
         stage.optimizer.step()
         for module in stage.trainee.modules_of_objectives():
             module.after_step()
-    return float(norm), not finite
+    return sums, length, not finite
 
 
 def _explain(
-    stage: Stage, sums: dict[str, Tensor], micro: list[Batch], step: int, accelerator: Accelerator
+    stage: Stage, sums: dict[str, float], micro: list[Batch], step: int, accelerator: Accelerator
 ) -> str:
-    losses = ", ".join(f"{name} {float(value):.4g}" for name, value in sums.items())
+    losses = ", ".join(f"{name} {value:.4g}" for name, value in sums.items())
     message = f"step {step + 1}: the loss or its gradient is not finite ({losses})."
     if stage.dump is not None:
         from safetensors.torch import save_file

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from isoglot.errors import RecipeError
+from isoglot.errors import RecipeError, require
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from torch import nn
 
 
@@ -40,6 +42,11 @@ class OptimizerConfig:
     clip: float | None = 1.0
     """Largest norm of the gradient; none leaves it as it is."""
 
+    def __post_init__(self) -> None:
+        require(self.learning_rate >= 0, "optimizer.learning_rate must not be negative")
+        require(self.warmup >= 0, "optimizer.warmup must not be negative")
+        require(self.clip is None or self.clip > 0, "optimizer.clip must be above 0, or none")
+
 
 def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
     """The learning rate of the step-th step (from 0) of a stage of this many steps."""
@@ -56,9 +63,11 @@ def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
     return config.learning_rate * factor
 
 
-def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
-    """The optimizer over a model's trainable weights, in two groups: decayed and not."""
-    trained = [weight for weight in model.parameters() if weight.requires_grad]
+def make_optimizer(
+    weights: Iterable[nn.Parameter], config: OptimizerConfig
+) -> torch.optim.Optimizer:
+    """The optimizer of the trainable ones among these weights, in two groups: decayed and not."""
+    trained = [weight for weight in weights if weight.requires_grad]
     groups = [
         {
             "params": [weight for weight in trained if weight.ndim >= 2],
@@ -81,6 +90,21 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Opt
     return torch.optim.AdamW(
         groups, lr=config.learning_rate, betas=config.betas, eps=config.eps, fused=True
     )
+
+
+def hand_on(before: torch.optim.Optimizer, after: torch.optim.Optimizer) -> None:
+    """Give the moments of one stage's optimizer to the next's, for the weights they share."""
+    if type(before) is not type(after):
+        raise RecipeError(
+            "keep_optimizer: the stage has another optimizer.name than the one before it, so there "
+            "are no moments to keep. Leave keep_optimizer out, or name the same optimizer."
+        )
+    for group in after.param_groups:
+        for weight in group["params"]:
+            if weight in before.state:
+                after.state[weight] = before.state[weight]
+    for old, new in zip(before.param_groups, after.param_groups, strict=True):
+        new.update({key: value for key, value in old.items() if key not in new})
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, value: float) -> None:

@@ -22,7 +22,7 @@ from isoglot.objectives import Objective, find_objective
 from isoglot.pretrain import checkpoint
 from isoglot.pretrain.hooks import Console, MetricsFile, Trackers, Validation, Writer
 from isoglot.pretrain.loop import Stage, Step, training_steps
-from isoglot.pretrain.optim import OptimizerConfig, make_optimizer
+from isoglot.pretrain.optim import OptimizerConfig, hand_on, make_optimizer
 from isoglot.pretrain.stopping import StopAtSignal
 from isoglot.pretrain.trainee import Trainee
 from isoglot.types import Cursor
@@ -98,9 +98,7 @@ class _Run:
         self.objectives = objectives_of(config)
         if config.model.start is not None and Path(config.model.start).is_dir():
             corpus.check_tokenizer(config.model.start)
-        encoder = Encoder.build(
-            config.model, corpus.vocabulary, num_languages=len(corpus.languages)
-        )
+        encoder = Encoder.build(config.model, corpus.vocabulary, languages=corpus.languages)
         encoder.check_length(config.batch.row_length)
         self.trainee = Trainee(encoder, self.objectives).to(self.accelerator.device)
         self.state = checkpoint.State(
@@ -124,7 +122,7 @@ class _Run:
             with StopAtSignal(self.terminal.print) as stopping:
                 for number in range(self.state.stage, len(self.config.stages)):
                     config = self.config.stages[number]
-                    optimizer = self._enter(number, config, optimizer)
+                    optimizer = self._enter(number, optimizer)
                     finished = self._stage(
                         config, wrapped, optimizer, writers, lambda: stopping.requested, on_step
                     )
@@ -150,38 +148,58 @@ class _Run:
         return None
 
     def _resume(self) -> torch.optim.Optimizer | None:
-        place = checkpoint.newest_sound(self.folder / "checkpoints", self._warn)
-        if place is None:
+        found = checkpoint.newest_sound(self.folder / "checkpoints", self._warn)
+        if found is None:
             self._warn(f"{self.folder} has no sound checkpoint yet: starting at step 0.")
-            self.accelerator.wait_for_everyone()
             self.folder.mkdir(parents=True, exist_ok=True)
+            self.accelerator.wait_for_everyone()
             return None
-        optimizer = make_optimizer(self.trainee, self._optimizer_config(self.state.stage))
-        state = checkpoint.load(place, self.trainee, optimizer)
+        state = found.state
         if state.corpus != self.corpus.fingerprint:
             raise CheckpointError(
-                f"{place} was trained on another corpus than {self.corpus.folder} (fingerprints "
-                f"{state.corpus[:12]} and {self.corpus.fingerprint[:12]}). Give the corpus it was "
-                f"trained on, or start a new run from its weights with model.start."
+                f"{found.place} was trained on another corpus than {self.corpus.folder} "
+                f"(fingerprints {state.corpus[:12]} and {self.corpus.fingerprint[:12]}). Give the "
+                f"corpus it was trained on, or start a new run from its weights with model.start."
             )
         if state.recipe != self.state.recipe:
             self._warn(
-                f"the recipe is not the one {place} was written with: the run goes on, but not "
-                f"as it would have without the stop."
+                f"the recipe is not the one {found.place} was written with: the run goes on, but "
+                f"not as it would have without the stop."
             )
+        if state.stage >= len(self.config.stages):
+            raise CheckpointError(
+                f"{found.place} is in stage {state.stage + 1} and the recipe has only "
+                f"{len(self.config.stages)}: resume with the recipe it began with."
+            )
+        optimizer = self._optimizer(state.stage)
+        found.restore(self.trainee, optimizer)
         self.state = replace(state, recipe=self.state.recipe)
-        self.terminal.print(f"resuming from {place} at step {state.total_steps}", highlight=False)
+        self.terminal.print(
+            f"resuming from {found.place} at step {state.total_steps}", highlight=False
+        )
         return optimizer
 
-    def _enter(
-        self, number: int, config: StageConfig, optimizer: torch.optim.Optimizer | None
-    ) -> torch.optim.Optimizer:
-        """The optimizer of a stage: resumed, handed on, or new."""
+    def _enter(self, number: int, optimizer: torch.optim.Optimizer | None) -> torch.optim.Optimizer:
+        """The optimizer of a stage: resumed, or new, with the moments of the last one if asked."""
+        if number == self.state.stage and optimizer is not None:
+            return optimizer
+        fresh = self._optimizer(number)
+        if optimizer is not None and self.config.stages[number].keep_optimizer:
+            hand_on(optimizer, fresh)
         if number != self.state.stage:
             self.state = replace(self.state, stage=number, step=0, cursor=Cursor())
-            if not config.keep_optimizer:
-                optimizer = None
-        return optimizer or make_optimizer(self.trainee, self._optimizer_config(number))
+        return fresh
+
+    def _optimizer(self, stage: int) -> torch.optim.Optimizer:
+        """A new optimizer for the weights that a stage trains."""
+        weights = self.trainee.weights_of(self._names(stage))
+        return make_optimizer(weights, self._optimizer_config(stage))
+
+    def _names(self, stage: int) -> list[str]:
+        """The objectives of a stage, in the recipe's order."""
+        streams = self.config.stages[stage].streams.values()
+        named = {name for stream in streams for name in stream.objectives}
+        return [name for name in self.objectives if name in named]
 
     def _stage(
         self,
@@ -194,14 +212,13 @@ class _Run:
     ) -> bool:
         """Train one stage; False if it was asked to stop before its last step."""
         loader = self._loader(config)
-        names = {name for stream in config.streams.values() for name in stream.objectives}
         stage = Stage(
             trainee=self.trainee,
             wrapped=wrapped,
             optimizer=optimizer,
             optimizer_config=self._optimizer_config(self.state.stage),
             loss=self.config.loss,
-            weights={n: o.weight for n, o in self.objectives.items() if n in names},
+            weights={name: self.objectives[name].weight for name in self._names(self.state.stage)},
             steps=config.steps,
             seed=self.config.seed,
             number=self.state.stage,
@@ -235,7 +252,7 @@ class _Run:
                 on_step(step)
         if saved != self.state.total_steps:
             self._save(optimizer)
-        return self.state.step == config.steps
+        return self.state.step >= config.steps
 
     def _loader(self, config: StageConfig) -> Loader:
         opened = open_streams(
@@ -246,8 +263,9 @@ class _Run:
                 if part.num_dropped:
                     self._warn(
                         f"{stream.config.kind}/{part.name}: {part.num_dropped:,} of "
-                        f"{part.num_dropped + part.num_examples:,} examples are left out: they do "
-                        f"not fit into a row of {self.config.batch.row_length} tokens."
+                        f"{part.num_dropped + part.num_examples:,} examples are left out, longer "
+                        f"than a row of {self.config.batch.row_length} tokens or than the stream "
+                        f"allows, or too short."
                     )
         fixed = self.config.batch.fixed_sites
         loader = Loader(

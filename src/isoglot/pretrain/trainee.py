@@ -16,7 +16,7 @@ from typing_extensions import override
 from isoglot.objectives import Encoded, LossSum, Objective, ObjectiveModule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from isoglot.models import Encoder
     from isoglot.types import Batch, Rows
@@ -57,6 +57,11 @@ class Trainee(nn.Module):
     def objective(self, name: str) -> ObjectiveModule:
         """The model half of an objective."""
         return cast("ObjectiveModule", self.objectives[_key(name)])
+
+    def weights_of(self, names: Iterable[str]) -> list[nn.Parameter]:
+        """The weights that a stage with these objectives trains: the encoder's and theirs."""
+        modules = [self.encoder, *(self.objective(name) for name in names)]
+        return [weight for module in modules for weight in module.parameters()]
 
     def modules_of_objectives(self) -> Iterator[ObjectiveModule]:
         """The model halves, in the recipe's order."""

@@ -57,12 +57,17 @@ class World:
     def text(self, language: str, n: int, *, stream: str = "text") -> Iterator[list[str]]:
         """Documents: lists of three to eight sentences on one topic.
 
-        No language's documents are translations of another's.
+        No language's documents are translations of another's, and no sentence comes twice.
         """
         grammar = _grammar(language)
+        given: set[str] = set()
         for index in range(n):
             draws = Draws(self.seed, f"{stream}/{language}", index)
-            yield [grammar.text(meaning) for meaning in self._composer.document(draws)]
+            told = (grammar.text(meaning) for meaning in self._composer.document(draws))
+            fresh = [text for text in dict.fromkeys(told) if text not in given]
+            given.update(fresh)
+            if fresh:
+                yield fresh
 
     def translations(
         self, first: str, second: str, n: int, *, stream: str = "parallel"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 from isoglot.corpus.readers import Kind
-from isoglot.errors import CorpusError, nearest
+from isoglot.errors import CorpusError, nearest, require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from isoglot.corpus import Corpus
     from isoglot.corpus.heldout import Split
     from isoglot.types import (
-        BoolArray,
         Example,
         FloatArray,
         IntArray,
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
         Vocabulary,
     )
 
-Fits = Callable[["IntArray"], "BoolArray"]
-"""Sizes of examples (n, k) -> which of them give sequences that fit into a row."""
+Longest = Callable[["IntArray"], "IntArray"]
+"""Sizes of examples (n, k) -> the longest sequence that the objectives make of each (n,)."""
 
 
 class SequenceMaker(Protocol):
@@ -39,6 +38,8 @@ class SequenceMaker(Protocol):
 
     num_side: ClassVar[int]
     """How many of its sequences, the last ones, go into the objective's side rows."""
+    counts: ClassVar[str | None]
+    """The name of the sites it counts; none: the tokens to predict."""
 
     def lengths(self, sizes: IntArray) -> IntArray:
         """(n, k) sizes of examples -> (n, m) lengths of the sequences it makes of each."""
@@ -63,7 +64,7 @@ class Part(ABC):
     num_examples: int
     num_tokens: int
     num_dropped: int
-    """Examples left out because they do not fit into a row."""
+    """Examples left out: too long for a row or for the stream's settings, or too short."""
 
     @property
     def name(self) -> str:
@@ -114,7 +115,7 @@ class StreamConfig(ABC):
 
     @abstractmethod
     def open(
-        self, corpus: Corpus, *, split: Split, fits: Fits, row_length: int
+        self, corpus: Corpus, *, split: Split, longest: Longest, row_length: int
     ) -> tuple[Part, ...]:
         """The parts of this stream in a corpus, one per (source, language)."""
 
@@ -146,12 +147,17 @@ class StreamConfig(ABC):
                 )
         return [pair for pair in found if not self.languages or pair[1] in self.languages]
 
+    def __post_init__(self) -> None:
+        require(len(self.objectives) > 0, "a stream needs an objective that reads it")
+        require(len(set(self.objectives)) == len(self.objectives), "an objective is named twice")
+        require(self.share > 0, "share must be above 0; leave the stream out instead")
+
     def refuse(self, part: Part, index: int, length: int, row_length: int) -> None:
         """Stop on examples that do not fit if asked to, or if nothing else is left."""
         if self.too_long == "drop" and part.num_examples:
             return
         raise CorpusError(
             f"{part.where(index)}: its sequence has {length} tokens and a row only {row_length} "
-            f"({part.num_dropped} such examples in {part.name}). Raise batch.row_length to "
+            f"({part.num_dropped} examples of {part.name} do not fit). Raise batch.row_length to "
             f"{length}, or set the stream's too_long: drop to leave them out."
         )

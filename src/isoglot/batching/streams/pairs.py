@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
-from isoglot.batching.streams.base import Fits, Part, StreamConfig
+from isoglot.batching.streams.base import Longest, Part, StreamConfig
 from isoglot.corpus.readers import Kind
 from isoglot.types import Pair
 
@@ -36,7 +36,7 @@ class ParallelStream(StreamConfig):
 
     @override
     def open(
-        self, corpus: Corpus, *, split: Split, fits: Fits, row_length: int
+        self, corpus: Corpus, *, split: Split, longest: Longest, row_length: int
     ) -> tuple[Part, ...]:
         parts = []
         for source, language in self.selected(corpus):
@@ -46,7 +46,7 @@ class ParallelStream(StreamConfig):
                 part = PairPart(
                     source, language, table, (first, second), shuffled=self.order == "shuffled"
                 )
-                part.keep(fits, self, row_length)
+                part.keep(longest, self, row_length)
                 if part.num_examples:
                     parts.append(part)
         return tuple(parts)
@@ -64,17 +64,18 @@ class PairPart(Part):
         self.rows: LongArray | None = None
         self.num_tokens = int(table.lengths("first").sum() + table.lengths("second").sum())
 
-    def keep(self, fits: Fits, config: ParallelStream, row_length: int) -> None:
+    def keep(self, longest: Longest, config: ParallelStream, row_length: int) -> None:
         """Leave out the pairs that are too long for a row, or too short."""
         everything = np.arange(self.table.num_rows)
         sizes = self.sizes(everything, np.ones(len(everything)))
-        fit = fits(sizes)
+        lengths = longest(sizes)
+        fit = lengths <= row_length
         kept = np.flatnonzero(fit & (sizes.min(axis=1) >= config.least))
         self.num_examples = len(kept)
         self.num_dropped = self.table.num_rows - len(kept)
         if not fit.all():
-            worst = int(np.argmax(sizes.sum(axis=1)))
-            config.refuse(self, worst, int(sizes[worst].sum()) + 4, row_length)
+            worst = int(np.argmax(lengths))
+            config.refuse(self, worst, int(lengths[worst]), row_length)
         if self.num_dropped:
             self.rows = kept
 
@@ -99,7 +100,6 @@ class PairPart(Part):
             second=sides[1],
             first_language=languages[0],
             second_language=languages[1],
-            key=row,
         )
 
     @override

@@ -14,8 +14,9 @@ import numpy as np
 from numba import njit
 from typing_extensions import override
 
-from isoglot.batching.streams.base import Fits, Part, StreamConfig
+from isoglot.batching.streams.base import Longest, Part, StreamConfig
 from isoglot.corpus.readers import Kind
+from isoglot.errors import require
 from isoglot.types import Text
 
 if TYPE_CHECKING:
@@ -41,10 +42,15 @@ class TextStream(StreamConfig):
     """Let a block run over the end of a document, as XLM does."""
 
     @override
+    def __post_init__(self) -> None:
+        StreamConfig.__post_init__(self)
+        require(self.max_length is None or self.max_length >= 1, "max_length must be 1 or more")
+
+    @override
     def open(
-        self, corpus: Corpus, *, split: Split, fits: Fits, row_length: int
+        self, corpus: Corpus, *, split: Split, longest: Longest, row_length: int
     ) -> tuple[Part, ...]:
-        limit = longest(fits, row_length)
+        limit = most_tokens(longest, row_length)
         if self.max_length is not None:
             limit = min(limit, self.max_length)
         separator = corpus.vocabulary.sep if self.separators else None
@@ -52,16 +58,17 @@ class TextStream(StreamConfig):
         for source, language in self.selected(corpus):
             table = corpus.table(source, language, split)
             part = TextPart(source, language, table, corpus.languages.index(language), separator)
-            part.cut(self, limit, row_length)
+            part.cut(self, limit)
+            part.drop(self, limit, longest, row_length)
             if part.num_examples:
                 parts.append(part)
         return tuple(parts)
 
 
-def longest(fits: Fits, row_length: int) -> int:
+def most_tokens(longest: Longest, row_length: int) -> int:
     """The most tokens of text whose sequences still fit into a row."""
     sizes = np.arange(1, row_length + 1, dtype=np.int32)[:, None]
-    return int(fits(sizes).sum())
+    return int((longest(sizes) <= row_length).sum())
 
 
 class TextPart(Part):
@@ -74,7 +81,7 @@ class TextPart(Part):
         self.language_id, self.separator = language_id, separator
         self.num_dropped = 0
 
-    def cut(self, config: TextStream, limit: int, row_length: int) -> None:
+    def cut(self, config: TextStream, limit: int) -> None:
         """Find the blocks of every shard."""
         found = []
         for number, shard in enumerate(self.table.shards):
@@ -94,15 +101,21 @@ class TextPart(Part):
         self.shard, self.start, self.stop, lengths = map(np.concatenate, columns)
         self.length = lengths.astype(np.int32)
         self.num_examples = len(self.length)
+        self.num_tokens = int(self.length.sum(dtype=np.int64))
+
+    def drop(self, config: TextStream, limit: int, longest: Longest, row_length: int) -> None:
+        """Leave out sentences that are too long, or empty."""
         fit = (self.length <= limit) & (self.length > 0)
-        if not fit.all():
-            self.num_dropped = int((~fit).sum())
-            self.num_examples -= self.num_dropped
-            worst = int(np.argmax(self.length))
-            if self.length[worst] > limit:
-                config.refuse(self, worst, int(self.length[worst]) + 2, row_length)
-            for name in ("shard", "start", "stop", "length"):
-                setattr(self, name, getattr(self, name)[fit])
+        if fit.all():
+            return
+        self.num_dropped = int((~fit).sum())
+        self.num_examples -= self.num_dropped
+        worst = int(np.argmax(self.length))
+        length = int(longest(self.length[worst : worst + 1, None])[0])
+        if length > row_length:
+            config.refuse(self, worst, length, row_length)
+        for name in ("shard", "start", "stop", "length"):
+            setattr(self, name, getattr(self, name)[fit])
         self.num_tokens = int(self.length.sum(dtype=np.int64))
 
     @override
@@ -126,7 +139,7 @@ class TextPart(Part):
         if self.separator is not None and len(cuts):
             ids = np.insert(ids, cuts, np.int32(self.separator))
             sentences = np.insert(sentences, cuts, sentences[cuts - 1])
-        return Text(ids=ids, sentences=sentences, language=self.language_id, key=index)
+        return Text(ids=ids, sentences=sentences, language=self.language_id)
 
     @override
     def where(self, index: int) -> str:

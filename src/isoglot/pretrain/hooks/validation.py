@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import torch
 
 from isoglot.batching.loader import Loader, open_streams
-from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,24 +42,33 @@ class Validation:
         most: int,
     ) -> None:
         self._accelerator, self._most = accelerator, most
-        one = replace(shape, rows=shape.micro_rows)
+        world = accelerator.num_processes
+        small = replace(shape, rows=shape.micro_rows * world)
         self._loaders: list[tuple[str, str, Loader]] = []
-        for stream in streams.values():
+        for name, stream in streams.items():
             for objective in stream.objectives:
-                for language in sorted({name for _, name in stream.selected(corpus)}):
-                    part = replace(stream, objectives=(objective,), languages=(language,))
-                    try:
-                        opened = open_streams(
+                label = objective if name == stream.kind else f"{name}.{objective}"
+                for language in sorted({code for _, code in stream.selected(corpus)}):
+                    part = replace(
+                        stream, objectives=(objective,), languages=(language,), too_long="drop"
+                    )
+                    (opened,) = open_streams(
+                        corpus,
+                        {name: part},
+                        objectives,
+                        row_length=shape.row_length,
+                        split="heldout",
+                    )
+                    if opened.parts:
+                        loader = Loader(
                             corpus,
-                            {stream.kind: part},
-                            objectives,
-                            row_length=shape.row_length,
-                            split="heldout",
+                            (opened,),
+                            small,
+                            seed=_SEED,
+                            rank=accelerator.process_index,
+                            world=world,
                         )
-                        loader = Loader(corpus, opened, one, seed=_SEED)
-                    except CorpusError:
-                        continue  # nothing held out for this language
-                    self._loaders.append((objective, language, loader))
+                        self._loaders.append((label, language, loader))
 
     @torch.no_grad()
     def __call__(self, trainee: Trainee) -> dict[str, float]:
@@ -68,12 +76,11 @@ class Validation:
         was_training = trainee.training
         trainee.eval()
         sums = torch.zeros(len(self._loaders), 2, dtype=torch.float64)
-        for number, (objective, _, loader) in enumerate(self._loaders):
-            for place, batch in enumerate(loader.once(self._most)):
-                if place % self._accelerator.num_processes == self._accelerator.process_index:
-                    with self._accelerator.autocast():
-                        found = trainee(batch.to(self._accelerator.device))[objective]
-                    sums[number] += torch.tensor([float(found.total), found.count]).double()
+        for number, (_, _, loader) in enumerate(self._loaders):
+            for batch in loader.once(self._most):
+                with self._accelerator.autocast():
+                    ((name, found),) = trainee(batch.to(self._accelerator.device)).items()
+                sums[number] += torch.tensor([float(found.total), batch.counts[name]]).double()
         trainee.train(was_training)
         if self._accelerator.num_processes > 1:
             sums = self._accelerator.reduce(sums.to(self._accelerator.device)).cpu()

@@ -1,0 +1,216 @@
+"""One step, however it is split, is the gradient of the slow and obvious loss."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from accelerate import Accelerator
+from safetensors.torch import load_file
+
+from isoglot.batching.loader import Loader, open_streams
+from isoglot.batching.planner import BatchConfig
+from isoglot.batching.streams import ParallelStream, TextStream
+from isoglot.models import Encoder, ModelConfig
+from isoglot.objectives import MLM, TLM
+from isoglot.pretrain.loop import LossConfig, NonFiniteError, Stage, training_steps
+from isoglot.pretrain.optim import OptimizerConfig, make_optimizer
+from isoglot.pretrain.trainee import Trainee
+from isoglot.types import Cursor
+
+OBJECTIVES = {"mlm": MLM(weight=0.7), "tlm": TLM(weight=1.3)}
+STREAMS = {
+    "text": TextStream(objectives=("mlm",), share=0.7),
+    "parallel": ParallelStream(objectives=("tlm",), share=0.3),
+}
+WEIGHTS = {name: objective.weight for name, objective in OBJECTIVES.items()}
+
+
+@pytest.fixture
+def accelerator():
+    return Accelerator(cpu=True)
+
+
+def make_trainee(corpus, dtype=torch.float64, dropout=0.0):
+    torch.manual_seed(0)
+    settings = ModelConfig(
+        size="tiny", layers=2, hidden=32, heads=2, max_positions=96, dropout=dropout
+    )
+    encoder = Encoder.build(settings, corpus.vocabulary)
+    return Trainee(encoder, OBJECTIVES).to(dtype)
+
+
+def make_loader(corpus, **shape):
+    settings = BatchConfig(**{"rows": 8, "micro_rows": 2, "row_length": 96, **shape})
+    opened = open_streams(corpus, STREAMS, OBJECTIVES, row_length=96)
+    return Loader(corpus, opened, settings)
+
+
+def stage_of(trainee, *, steps=1, loss=None, clip=None, **settings):
+    config = OptimizerConfig(learning_rate=0.0, clip=clip)
+    return Stage(
+        trainee=trainee,
+        wrapped=trainee,
+        optimizer=make_optimizer(trainee.parameters(), config),
+        optimizer_config=config,
+        loss=loss or LossConfig(),
+        weights=WEIGHTS,
+        steps=steps,
+        seed=0,
+        **settings,
+    )
+
+
+def obvious_sums(trainee, batches):
+    """Each objective's summed cross-entropy and count, sequence by sequence, logits everywhere."""
+    model = trainee.encoder.model
+    sums = {name: torch.zeros((), dtype=torch.float64) for name in OBJECTIVES}
+    counts = dict.fromkeys(OBJECTIVES, 0)
+    for batch in batches:
+        rows = batch.rows
+        targets = torch.full_like(rows.ids.flatten(), -100)
+        owner = torch.full_like(targets, -1)
+        for number, name in enumerate(OBJECTIVES):
+            start, stop = batch.spans[name]
+            targets[batch.positions[start:stop]] = batch.targets[start:stop]
+            owner[batch.positions[start:stop]] = number
+        targets, owner = targets.view_as(rows.ids), owner.view_as(rows.ids)
+        for row in range(len(rows.ids)):
+            for sequence in range(int(rows.sequences[row].max()) + 1):
+                chosen = rows.sequences[row] == sequence
+                logits = model(
+                    input_ids=rows.ids[row][chosen][None],
+                    position_ids=rows.positions[row][chosen][None] + trainee.encoder.first_position,
+                ).logits[0]
+                for number, name in enumerate(OBJECTIVES):
+                    here = owner[row][chosen] == number
+                    if here.any():
+                        sums[name] = sums[name] + F.cross_entropy(
+                            logits[here], targets[row][chosen][here], reduction="sum"
+                        )
+                        counts[name] += int(here.sum())
+    return sums, counts
+
+
+@pytest.mark.parametrize("weighting", ["mean", "sites"])
+def test_a_step_has_the_gradient_of_the_obvious_loss(corpus, accelerator, weighting):
+    trainee = make_trainee(corpus)
+    batches = next(make_loader(corpus).steps(Cursor()))
+    sums, counts = obvious_sums(trainee, batches)
+    if weighting == "mean":
+        loss = sum(WEIGHTS[name] * sums[name] / counts[name] for name in sums)
+    else:
+        loss = sum(WEIGHTS[name] * sums[name] for name in sums) / sum(counts.values())
+    weights = {n: p for n, p in trainee.named_parameters() if p.requires_grad}
+    expected = dict(zip(weights, torch.autograd.grad(loss, list(weights.values())), strict=True))
+    stage = stage_of(trainee, loss=LossConfig(weighting=weighting))
+    (step,) = training_steps(stage, iter([batches]), accelerator)
+    assert step.counts == counts
+    for name, value in sums.items():
+        assert step.losses[name] == pytest.approx(value.item() / counts[name], rel=1e-9)
+    for name, weight in weights.items():
+        assert weight.grad is not None
+        assert torch.allclose(weight.grad, expected[name], rtol=1e-6, atol=1e-12), name
+
+
+def test_the_gradient_does_not_depend_on_the_split(corpus, accelerator):
+    """The rows of four uneven micro-batches, and the same rows in one."""
+    trainee = make_trainee(corpus)
+    batches = next(make_loader(corpus).steps(Cursor()))
+    assert len({batch.counts["tlm"] for batch in batches}) > 1, "uneven"
+    gradients = []
+    for micro in (batches, [joined(batches)]):
+        (step,) = training_steps(stage_of(trainee), iter([micro]), accelerator)
+        gradients.append([p.grad.clone() for p in trainee.parameters() if p.grad is not None])
+        assert step.num_tokens == sum(batch.num_tokens for batch in batches)
+    for one, other in zip(*gradients, strict=True):
+        assert torch.allclose(one, other, rtol=1e-9, atol=1e-13)
+
+
+def joined(batches):
+    """Several micro-batches as one."""
+    first = batches[0]
+    length = first.rows.ids.numel()
+    rows = {n: torch.cat([getattr(b.rows, n) for b in batches]) for n in first.rows.__slots__}
+    positions, targets, spans = [], [], {}
+    filled = 0
+    for name in first.spans:
+        begin = filled
+        for number, batch in enumerate(batches):
+            start, stop = batch.spans[name]
+            positions.append(batch.positions[start:stop] + number * length)
+            targets.append(batch.targets[start:stop])
+            filled += stop - start
+        spans[name] = (begin, filled)
+    return replace(
+        first,
+        rows=type(first.rows)(**rows),
+        positions=torch.cat(positions),
+        targets=torch.cat(targets),
+        weights=torch.ones(filled),
+        spans=spans,
+        counts={name: stop - start for name, (start, stop) in spans.items()},
+        num_tokens=sum(batch.num_tokens for batch in batches),
+    )
+
+
+def test_padding_the_sites_changes_nothing(corpus, accelerator):
+    found = []
+    for fixed in (False, True):
+        opened = open_streams(corpus, STREAMS, OBJECTIVES, row_length=96)
+        shape = BatchConfig(rows=4, micro_rows=4, row_length=96)
+        loader = Loader(corpus, opened, shape, fixed_sites=fixed)
+        trainee = make_trainee(corpus)
+        (step,) = training_steps(stage_of(trainee), loader.steps(Cursor()), accelerator)
+        found.append((step.losses, step.metrics, step.gradient_norm))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-12)
+    assert found[0][1] == found[1][1]
+    assert found[0][2] == pytest.approx(found[1][2], rel=1e-9)
+
+
+def test_dropout_is_a_function_of_the_step(corpus, accelerator):
+    batches = next(make_loader(corpus).steps(Cursor()))
+    losses = []
+    for noise in (1, 2):
+        trainee = make_trainee(corpus, torch.float32, dropout=0.3)
+        torch.manual_seed(noise)
+        stage = stage_of(trainee, steps=2)
+        losses.append([s.losses for s in training_steps(stage, iter([batches] * 2), accelerator)])
+    assert losses[0] == losses[1]
+    assert losses[0][0] != losses[0][1]
+
+
+def test_a_loss_that_is_not_finite_stops_and_leaves_the_batch(corpus, accelerator, tmp_path):
+    trainee = make_trainee(corpus)
+    with torch.no_grad():
+        trainee.encoder.model.get_input_embeddings().weight[50:] = float("nan")
+    batches = next(make_loader(corpus).steps(Cursor()))
+    stage = stage_of(trainee, dump=tmp_path)
+    with pytest.raises(NonFiniteError, match=r"step 1: .*not finite.*Lower optimizer") as caught:
+        list(training_steps(stage, iter([batches]), accelerator))
+    (file,) = tmp_path.glob("not-finite-step-1-*.safetensors")
+    assert str(file) in str(caught.value)
+    assert torch.equal(load_file(file)["0.ids"], batches[0].rows.ids)
+
+
+def test_or_it_skips_the_update(corpus, accelerator):
+    trainee = make_trainee(corpus)
+    batches = next(make_loader(corpus).steps(Cursor()))
+    head = trainee.encoder.model.lm_head.bias
+    with torch.no_grad():
+        head[60] = float("inf")
+    before = {n: p.clone() for n, p in trainee.named_parameters()}
+    stage = stage_of(trainee, loss=LossConfig(not_finite="skip"))
+    stage.optimizer_config = replace(stage.optimizer_config, learning_rate=1.0)
+    (step,) = training_steps(stage, iter([batches]), accelerator)
+    assert step.skipped
+    assert all(torch.equal(before[n], p) for n, p in trainee.named_parameters())
+
+
+def test_stopping_is_heeded_before_the_next_step(corpus, accelerator):
+    trainee = make_trainee(corpus)
+    batches = next(make_loader(corpus).steps(Cursor()))
+    asked = iter([False, False, False, True])
+    stage = stage_of(trainee, steps=10, stopping=lambda: next(asked))
+    taken = list(training_steps(stage, iter([batches] * 3), accelerator))
+    assert [step.step for step in taken] == [1, 2, 3], "and no fourth batch was drawn"
