@@ -9,6 +9,7 @@ from isoglot.batching.streams import ParallelStream, TextStream
 from isoglot.corpus import Corpus, PrepareConfig, SourceConfig, TokenizerConfig, prepare
 from isoglot.errors import RecipeError
 from isoglot.objectives import MLM, TLM
+from isoglot.testbed import write
 from isoglot.types import Cursor, Rows
 
 STREAMS = {
@@ -143,6 +144,19 @@ def test_rows_of_real_translations_are_full(data_folder, tmp_path):
     shape = BatchConfig(rows=64, micro_rows=16, row_length=256)
     streams = {"parallel": ParallelStream(objectives=("tlm",))}
     found = loader(Corpus.open(tmp_path / "corpus"), streams=streams, shape=shape)
+    share = efficiency(found.steps(Cursor()), 40, shape)
+    assert share >= 0.97, share
+
+
+def test_rows_of_generated_translations_are_full(tmp_path):
+    write(tmp_path, languages=("en", "tr", "zh"), sentences=500, pairs=3000, test_pairs=10)
+    files: dict[str, tuple[str, ...]] = {f"en-{c}": (f"pairs/en-{c}.tsv",) for c in ("tr", "zh")}
+    sources = {"pairs": SourceConfig(kind="pairs", format="tsv", files=files)}
+    tokenizer = TokenizerConfig(size=2000, byte_fallback=False)
+    prepare(PrepareConfig(sources=sources, tokenizer=tokenizer), tmp_path / "c", base=tmp_path)
+    shape = BatchConfig(rows=64, micro_rows=16, row_length=128)
+    streams = {"parallel": ParallelStream(objectives=("tlm",))}
+    found = loader(Corpus.open(tmp_path / "c"), streams=streams, shape=shape)
     share = efficiency(found.steps(Cursor()), 40, shape)
     assert share >= 0.97, share
 

@@ -13,10 +13,10 @@ from isoglot.batching.streams import StreamConfig, TextStream
 from isoglot.errors import CorpusError, ModelError, RecipeError
 from isoglot.models import ModelConfig
 from isoglot.pretrain import checkpoint
-from isoglot.pretrain.config import StageConfig, WatchConfig
+from isoglot.pretrain.config import StageConfig, WatchConfig, objectives_of
 from isoglot.pretrain.loop import Step
 from isoglot.pretrain.optim import OptimizerConfig
-from isoglot.pretrain.run import objectives_of, pretrain
+from isoglot.pretrain.run import pretrain
 from tests.pretrain import driver
 from tests.tiny_corpus import make_corpus
 

@@ -156,7 +156,7 @@ def _split(stream: OpenStream) -> tuple[list[tuple[Part, ...]], FloatArray]:
     if config.mixture == "epochs":
         return [parts], np.ones(1)
     sizes = np.array(
-        [part.num_tokens if config.count == "tokens" else part.num_examples for part in parts],
+        [part.num_tokens if config.count == "tokens" else part.num_sentences for part in parts],
         dtype=np.float64,
     )
     languages = sorted({part.language for part in parts})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isoglot.corpus.build import PrepareConfig, prepare
+from isoglot.corpus.build import PrepareConfig, is_prepared, prepare
 from isoglot.corpus.cells import SourceConfig
 from isoglot.corpus.clean import CleanConfig
 from isoglot.corpus.corpus import Corpus
@@ -20,6 +20,7 @@ __all__ = [
     "SourceConfig",
     "Table",
     "TokenizerConfig",
+    "is_prepared",
     "prepare",
     "vocabulary_of",
 ]

@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from isoglot.corpus.cells import Cell, SourceConfig, lay_out
 from isoglot.corpus.clean import CleanConfig
@@ -22,7 +22,7 @@ from isoglot.corpus.disk import writing
 from isoglot.corpus.encode import Encoded, EncodeTask, encode_cell
 from isoglot.corpus.engine import run_shards
 from isoglot.corpus.heldout import SPLITS
-from isoglot.corpus.manifest import Manifest, TokenizerEntry, file_entry
+from isoglot.corpus.manifest import FILE, Manifest, TokenizerEntry, file_entry
 from isoglot.corpus.output import CLEANED, finish, inputs_of, start_afresh, up_to_date
 from isoglot.corpus.pieces import TokenizerConfig, train_tokenizer
 from isoglot.corpus.sampling import sample
@@ -83,8 +83,7 @@ def prepare(
     _check(config)
     cells = lay_out(config.sources, base)
     given = _given_tokenizer(config.tokenizer, base, output)
-    inputs = inputs_of(cells, given, base)
-    settings = json.loads(json.dumps(asdict(config)))
+    inputs, settings = inputs_of(cells, given, base), _plain(config)
     present = up_to_date(output, settings, inputs)
     if present is not None:
         report("up to date", 1, 1)
@@ -109,6 +108,21 @@ def prepare(
     manifest = summarise(cleaned, encoded, tokenizer=tokenizer, settings=settings, inputs=inputs)
     finish(output, manifest)
     return manifest
+
+
+def is_prepared(config: PrepareConfig, output: Path, *, base: Path) -> bool:
+    """Would `prepare` find nothing to do?"""
+    if not (output / FILE).is_file():
+        return False
+    cells = lay_out(config.sources, base)
+    inputs = inputs_of(cells, _given_tokenizer(config.tokenizer, base, output), base)
+    return up_to_date(output, _plain(config), inputs) is not None
+
+
+def _plain(config: PrepareConfig) -> dict[str, Any]:
+    """Settings as the manifest keeps them."""
+    settings: dict[str, Any] = json.loads(json.dumps(asdict(config)))
+    return settings
 
 
 def _silent(stage: str, done: int, total: int | None) -> None:

@@ -7,10 +7,8 @@ to need one.
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from isoglot.errors import CorpusError
@@ -93,8 +91,10 @@ def _config(languages: tuple[str, ...], vocabulary: int) -> PrepareConfig:
 
 def _wait_for(config: PrepareConfig, corpus: Path, raw: Path) -> None:
     """Return once the first process has no more to do, or give up."""
+    from isoglot.corpus import is_prepared
+
     deadline = time.monotonic() + _PATIENCE
-    while not _is_prepared(config, corpus, raw):
+    while not is_prepared(config, corpus, base=raw):
         if time.monotonic() > deadline:
             raise CorpusError(
                 f"{corpus}: the process of rank 0 was to prepare it and did not within "
@@ -102,15 +102,3 @@ def _wait_for(config: PrepareConfig, corpus: Path, raw: Path) -> None:
                 "start in a folder that both see."
             )
         time.sleep(0.2)
-
-
-def _is_prepared(config: PrepareConfig, corpus: Path, raw: Path) -> bool:
-    """Is there what `prepare` would leave as it is, and not what it would replace?"""
-    from isoglot.corpus.cells import lay_out
-    from isoglot.corpus.output import inputs_of, up_to_date
-
-    if not (corpus / "manifest.json").is_file():
-        return False
-    settings = json.loads(json.dumps(asdict(config)))
-    inputs = inputs_of(lay_out(config.sources, raw), None, raw)
-    return up_to_date(corpus, settings, inputs) is not None

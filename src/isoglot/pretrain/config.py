@@ -10,9 +10,9 @@ from accelerate.utils import LoggerType
 from isoglot.batching.loader import LoaderConfig
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import StreamConfig
-from isoglot.errors import nearest, require
+from isoglot.errors import RecipeError, nearest, require
 from isoglot.models import ModelConfig
-from isoglot.objectives import Objective
+from isoglot.objectives import Objective, find_objective
 from isoglot.pretrain.checkpoint import CheckpointConfig
 from isoglot.pretrain.loop import LossConfig
 from isoglot.pretrain.optim import OptimizerConfig
@@ -81,6 +81,8 @@ class PretrainConfig:
     """What is written down."""
     precision: Literal["auto", "float32", "bf16"] = "auto"
     """Arithmetic: bf16 on a GPU and float32 elsewhere (auto), or always one of them."""
+    deterministic: bool = True
+    """On a GPU, use only kernels that give the same bits twice, for exact resume."""
     compile: bool | None = None
     """Compile the encoder; none: on a GPU."""
     seed: int = 0
@@ -88,3 +90,19 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         require(len(self.stages) > 0, "a recipe needs a stage")
+
+
+def objectives_of(config: PretrainConfig) -> dict[str, Objective]:
+    """The objectives that the streams name, with the recipe's settings or their defaults."""
+    found: dict[str, Objective] = {}
+    for stage in config.stages:
+        for stream in stage.streams.values():
+            for name in stream.objectives:
+                objective = config.objectives.get(name) or find_objective(name)()
+                if stream.kind not in objective.reads:
+                    raise RecipeError(
+                        f"the objective {name!r} reads {' or '.join(objective.reads)}, not the "
+                        f"stream {stream.kind!r}."
+                    )
+                found[name] = objective
+    return found

@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from accelerate import Accelerator, DistributedDataParallelKwargs
 from rich.console import Console as Terminal
 
 from isoglot.batching.loader import Loader, open_streams
 from isoglot.batching.permutation import key_of
-from isoglot.errors import CheckpointError, RecipeError
+from isoglot.errors import CheckpointError
 from isoglot.models import Encoder, export, model_card
-from isoglot.objectives import Objective, find_objective
 from isoglot.pretrain import checkpoint
+from isoglot.pretrain.config import objectives_of
+from isoglot.pretrain.devices import for_processes, make_accelerator, same_bits_twice
 from isoglot.pretrain.hooks import Console, MetricsFile, Trackers, Validation, Writer
+from isoglot.pretrain.hooks.record import Record, step_record
 from isoglot.pretrain.loop import Stage, Step, training_steps
 from isoglot.pretrain.optim import OptimizerConfig, hand_on, make_optimizer
 from isoglot.pretrain.stopping import StopAtSignal
@@ -90,10 +91,12 @@ class _Run:
     ) -> None:
         self.config, self.corpus, self.folder = config, corpus, folder
         self.name, self.recipe_text, self.terminal = name, recipe_text, terminal
-        self.accelerator = _accelerator(config, folder)
+        self.accelerator = make_accelerator(config, folder)
         self.on_gpu = self.accelerator.device.type == "cuda"
         if not self.accelerator.is_main_process:
             self.terminal = Terminal(quiet=True)
+        if self.on_gpu and config.deterministic:
+            same_bits_twice()
         torch.manual_seed(key_of(config.seed, "weights") >> 1)
         self.objectives = objectives_of(config)
         if config.model.start is not None and Path(config.model.start).is_dir():
@@ -116,7 +119,7 @@ class _Run:
         optimizer = self._resume() if resume else self._begin()
         if self.config.compile if self.config.compile is not None else self.on_gpu:
             self.trainee.encoder.compile()
-        wrapped = self.accelerator.prepare_model(self.trainee)
+        wrapped = for_processes(self.trainee, self.accelerator)
         writers = self._writers()
         try:
             with StopAtSignal(self.terminal.print) as stopping:
@@ -240,7 +243,7 @@ class _Run:
                 cursor=step.cursor,
             )
             if total % self.config.watch.log_every == 0:
-                _write(writers, _record(step, total, self.state))
+                _write(writers, step_record(step, total, self.state))
             last = step.step == config.steps
             every = self.config.watch.validate_every
             if last or (every and total % every == 0):
@@ -359,34 +362,6 @@ class _Run:
         self.terminal.print(f"[yellow]note[/]: {message}", highlight=False, soft_wrap=True)
 
 
-def objectives_of(config: PretrainConfig) -> dict[str, Objective]:
-    """The objectives that the streams name, with the recipe's settings or their defaults."""
-    found: dict[str, Objective] = {}
-    for stage in config.stages:
-        for stream in stage.streams.values():
-            for name in stream.objectives:
-                objective = config.objectives.get(name) or find_objective(name)()
-                if stream.kind not in objective.reads:
-                    raise RecipeError(
-                        f"the objective {name!r} reads {' or '.join(objective.reads)}, not the "
-                        f"stream {stream.kind!r}."
-                    )
-                found[name] = objective
-    return found
-
-
-def _accelerator(config: PretrainConfig, folder: Path) -> Accelerator:
-    gpu = torch.cuda.is_available()
-    bf16 = config.precision == "bf16" or (config.precision == "auto" and gpu)
-    return Accelerator(
-        cpu=not gpu,
-        mixed_precision="bf16" if bf16 else "no",
-        log_with=list(config.watch.trackers) or None,
-        project_dir=folder,
-        kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)],
-    )
-
-
 def _deciding(config: PretrainConfig) -> object:
     """The settings that decide the numbers; not what is written down or how data is loaded."""
     return (
@@ -401,24 +376,6 @@ def _deciding(config: PretrainConfig) -> object:
     )
 
 
-def _record(step: Step, total: int, state: checkpoint.State) -> dict[str, float | int | str]:
-    record: dict[str, float | int | str] = {"step": total, "stage": state.stage}
-    record |= {f"{name}/loss": loss for name, loss in step.losses.items()}
-    record |= step.metrics
-    record |= {f"{name}/count": count for name, count in step.counts.items()}
-    record |= {
-        "learning_rate": step.learning_rate,
-        "gradient_norm": step.gradient_norm,
-        "tokens": step.num_tokens,
-        "total_tokens": state.tokens,
-        "seconds": step.seconds,
-        "tokens_per_second": step.num_tokens / step.seconds,
-    }
-    if step.skipped:
-        record["skipped"] = 1
-    return record
-
-
-def _write(writers: list[Writer], record: dict[str, float | int | str]) -> None:
+def _write(writers: list[Writer], record: Record) -> None:
     for writer in writers:
         writer.write(record)

@@ -67,6 +67,11 @@ class Part(ABC):
     """Examples left out: too long for a row or for the stream's settings, or too short."""
 
     @property
+    def num_sentences(self) -> int:
+        """Sentences (or pairs) that the examples are made of."""
+        return self.num_examples
+
+    @property
     def name(self) -> str:
         """`source/language`, for messages and keys."""
         return f"{self.source}/{self.language}"

@@ -118,6 +118,11 @@ class TextPart(Part):
             setattr(self, name, getattr(self, name)[fit])
         self.num_tokens = int(self.length.sum(dtype=np.int64))
 
+    @property
+    @override
+    def num_sentences(self) -> int:
+        return self.table.num_rows
+
     @override
     def sizes(self, indices: LongArray, chances: FloatArray) -> IntArray:
         sizes: IntArray = self.length[indices][:, None]

@@ -21,6 +21,8 @@ from rich.progress import (
 if TYPE_CHECKING:
     from rich.console import Console as Terminal
 
+    from isoglot.pretrain.hooks.record import Record
+
 _SECONDS_BETWEEN_LINES = 15.0
 _STEPS_AVERAGED = 50
 
@@ -46,7 +48,7 @@ class Console:
             self._task = self._progress.add_task(label, total=total, completed=done, status="")
             self._progress.start()
 
-    def write(self, record: dict[str, float | int | str]) -> None:
+    def write(self, record: Record) -> None:
         """Show a record of a step, or of a validation."""
         step = int(record["step"])
         if "seconds" not in record:
@@ -76,7 +78,7 @@ class Console:
             self._progress.stop()
 
 
-def _summary(record: dict[str, float | int | str]) -> str:
+def _summary(record: Record) -> str:
     """The mean perplexities of a validation, objective by objective."""
     means = {k: v for k, v in record.items() if k.endswith("/mean perplexity")}
     return "held out: " + ", ".join(

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from isoglot.pretrain.hooks.record import Record
+
 
 class MetricsFile:
     """Appends records to a file of JSON lines."""
@@ -31,7 +33,7 @@ class MetricsFile:
         scratch.replace(file)
         self._stream = file.open("a", encoding="utf-8")
 
-    def write(self, record: dict[str, float | int | str]) -> None:
+    def write(self, record: Record) -> None:
         """Append one record; it survives the process from here on."""
         self._stream.write(json.dumps(record) + "\n")
         self._stream.flush()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
+    from isoglot.pretrain.hooks.record import Record
+
 
 class Trackers:
     """Sends the numbers of each record to accelerate's trackers."""
@@ -15,7 +17,7 @@ class Trackers:
         self._accelerator = accelerator
         accelerator.init_trackers(name)
 
-    def write(self, record: dict[str, float | int | str]) -> None:
+    def write(self, record: Record) -> None:
         """Log the numbers of a record under their names."""
         numbers = {k: v for k, v in record.items() if k != "step" and not isinstance(v, str)}
         self._accelerator.log(numbers, step=int(record["step"]))

@@ -1,0 +1,48 @@
+"""Devices and processes of a run: accelerate chooses them, DDP joins them."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from typing import TYPE_CHECKING, Any
+
+import torch
+from accelerate import Accelerator
+from torch.nn.parallel import DistributedDataParallel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from isoglot.pretrain.config import PretrainConfig
+    from isoglot.pretrain.trainee import Trainee
+
+
+def make_accelerator(config: PretrainConfig, folder: Path) -> Accelerator:
+    """The device at hand, the arithmetic asked for, and trackers that write into a folder."""
+    gpu = torch.cuda.is_available()
+    bf16 = config.precision == "bf16" or (config.precision == "auto" and gpu)
+    return Accelerator(
+        cpu=not gpu,
+        mixed_precision="bf16" if bf16 else "no",
+        log_with=list(config.watch.trackers) or None,
+        project_dir=folder,
+    )
+
+
+def for_processes(trainee: Trainee, accelerator: Accelerator) -> torch.nn.Module:
+    """The trainee, wrapped where there are several processes; buffers are not broadcast."""
+    if accelerator.num_processes == 1:
+        return trainee
+    parameters = inspect.signature(DistributedDataParallel).parameters
+    # torch 2.13 renamed the setting
+    new, old = "forward_sync_buffers", "broadcast_buffers"
+    settings: dict[str, Any] = {new if new in parameters else old: False}
+    if accelerator.device.type == "cuda":
+        settings["device_ids"] = [accelerator.device]
+    return DistributedDataParallel(trainee, **settings)
+
+
+def same_bits_twice() -> None:
+    """Leave out the GPU kernels whose sums depend on timing."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(mode=True, warn_only=True)
