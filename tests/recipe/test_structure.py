@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,11 @@ def test_any_misspelling_is_found_and_its_name_suggested(data):
     for key in path[:-1]:
         around = around[key]
     assume(wrong not in around)
+    # `heasd` is as near to `head` as to `heads`: any name as near as the right one will do
+    near = difflib.SequenceMatcher(None, wrong, right).ratio()
+    assume(
+        all(difflib.SequenceMatcher(None, wrong, k).ratio() < near for k in around if k != right)
+    )
     around[wrong] = around.pop(right)
     message = refusal(structure, Document(data=changed, places={(): "a.yaml:1"}), Recipe)
     dotted = ".".join(map(str, (*path[:-1], wrong)))

@@ -66,6 +66,18 @@ def open_streams(
     return tuple(opened)
 
 
+def left_out(streams: tuple[OpenStream, ...], row_length: int) -> Iterator[str]:
+    """A sentence for every part that is not read whole."""
+    for stream in streams:
+        for part in stream.parts:
+            if part.num_dropped:
+                yield (
+                    f"{stream.config.kind}/{part.name}: {part.num_dropped:,} of "
+                    f"{part.num_dropped + part.num_examples:,} examples are left out, longer than "
+                    f"a row of {row_length} tokens or than the stream allows, or too short."
+                )
+
+
 class Loader:
     """The batches of one stage for one process."""
 

@@ -85,7 +85,9 @@ def _config(languages: tuple[str, ...], vocabulary: int) -> PrepareConfig:
                 files={f"{PIVOT}-{code}": (f"pairs/{PIVOT}-{code}.tsv",) for code in others},
             ),
         },
-        tokenizer=TokenizerConfig(size=vocabulary, byte_fallback=False, max_sentences=40_000),
+        tokenizer=TokenizerConfig(
+            size=vocabulary, byte_fallback=False, character_coverage=1.0, max_sentences=40_000
+        ),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 from accelerate.utils import LoggerType
 
 from isoglot.batching.loader import LoaderConfig
+from isoglot.batching.permutation import key_of
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import StreamConfig
 from isoglot.errors import RecipeError, nearest, require
@@ -90,6 +91,30 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         require(len(self.stages) > 0, "a recipe needs a stage")
+
+    def objectives_in(self, stage: int) -> list[str]:
+        """Names of the objectives that a stage trains, in the order in which streams name them."""
+        streams = self.stages[stage].streams.values()
+        return list(dict.fromkeys(name for stream in streams for name in stream.objectives))
+
+    def optimizer_in(self, stage: int) -> OptimizerConfig:
+        """A stage's own optimizer settings, or else the recipe's."""
+        return self.stages[stage].optimizer or self.optimizer
+
+    def fingerprint(self) -> str:
+        """Of what decides the numbers; not of what is written down or how data is loaded."""
+        deciding = (
+            self.model,
+            self.stages,
+            self.objectives,
+            self.batch,
+            self.optimizer,
+            self.loss,
+            self.precision,
+            self.deterministic,
+            self.seed,
+        )
+        return f"{key_of(repr(deciding)):016x}"
 
 
 def objectives_of(config: PretrainConfig) -> dict[str, Objective]:

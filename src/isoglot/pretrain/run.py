@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING
 import torch
 from rich.console import Console as Terminal
 
-from isoglot.batching.loader import Loader, open_streams
+from isoglot.batching.loader import Loader, left_out, open_streams
 from isoglot.batching.permutation import key_of
 from isoglot.errors import CheckpointError
 from isoglot.models import Encoder, export, model_card
 from isoglot.pretrain import checkpoint
 from isoglot.pretrain.config import objectives_of
 from isoglot.pretrain.devices import for_processes, make_accelerator, same_bits_twice
-from isoglot.pretrain.hooks import Console, MetricsFile, Trackers, Validation, Writer
-from isoglot.pretrain.hooks.record import Record, step_record
+from isoglot.pretrain.hooks import Console, MetricsFile, Trackers, Validation, Writers
+from isoglot.pretrain.hooks.record import step_record
 from isoglot.pretrain.loop import Stage, Step, training_steps
-from isoglot.pretrain.optim import OptimizerConfig, hand_on, make_optimizer
+from isoglot.pretrain.optim import hand_on, make_optimizer
+from isoglot.pretrain.resume import check_cursor, to_resume
 from isoglot.pretrain.stopping import StopAtSignal
 from isoglot.pretrain.trainee import Trainee
 from isoglot.types import Cursor
@@ -111,7 +112,7 @@ class _Run:
             tokens=0,
             cursor=Cursor(),
             corpus=corpus.fingerprint,
-            recipe=f"{key_of(repr(_deciding(config))):016x}",
+            recipe=config.fingerprint(),
         )
 
     def go(self, *, resume: bool, on_step: Callable[[Step], None] | None) -> Outcome:
@@ -132,8 +133,7 @@ class _Run:
                     if not finished:
                         return self._outcome(finished=False)
         finally:
-            for writer in writers:
-                writer.close()
+            writers.close()
         return self._outcome(finished=True)
 
     def _begin(self) -> torch.optim.Optimizer | None:
@@ -151,34 +151,21 @@ class _Run:
         return None
 
     def _resume(self) -> torch.optim.Optimizer | None:
-        found = checkpoint.newest_sound(self.folder / "checkpoints", self._warn)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        found = to_resume(
+            self.folder,
+            corpus=self.corpus,
+            recipe=self.state.recipe,
+            num_stages=len(self.config.stages),
+            warn=self._warn,
+        )
         if found is None:
-            self._warn(f"{self.folder} has no sound checkpoint yet: starting at step 0.")
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self.accelerator.wait_for_everyone()
             return None
-        state = found.state
-        if state.corpus != self.corpus.fingerprint:
-            raise CheckpointError(
-                f"{found.place} was trained on another corpus than {self.corpus.folder} "
-                f"(fingerprints {state.corpus[:12]} and {self.corpus.fingerprint[:12]}). Give the "
-                f"corpus it was trained on, or start a new run from its weights with model.start."
-            )
-        if state.recipe != self.state.recipe:
-            self._warn(
-                f"the recipe is not the one {found.place} was written with: the run goes on, but "
-                f"not as it would have without the stop."
-            )
-        if state.stage >= len(self.config.stages):
-            raise CheckpointError(
-                f"{found.place} is in stage {state.stage + 1} and the recipe has only "
-                f"{len(self.config.stages)}: resume with the recipe it began with."
-            )
-        optimizer = self._optimizer(state.stage)
+        optimizer = self._optimizer(found.state.stage)
         found.restore(self.trainee, optimizer)
-        self.state = replace(state, recipe=self.state.recipe)
+        self.state = replace(found.state, recipe=self.state.recipe)
         self.terminal.print(
-            f"resuming from {found.place} at step {state.total_steps}", highlight=False
+            f"resuming from {found.place} at step {self.state.total_steps}", highlight=False
         )
         return optimizer
 
@@ -195,21 +182,15 @@ class _Run:
 
     def _optimizer(self, stage: int) -> torch.optim.Optimizer:
         """A new optimizer for the weights that a stage trains."""
-        weights = self.trainee.weights_of(self._names(stage))
-        return make_optimizer(weights, self._optimizer_config(stage))
-
-    def _names(self, stage: int) -> list[str]:
-        """The objectives of a stage, in the recipe's order."""
-        streams = self.config.stages[stage].streams.values()
-        named = {name for stream in streams for name in stream.objectives}
-        return [name for name in self.objectives if name in named]
+        weights = self.trainee.weights_of(self.config.objectives_in(stage))
+        return make_optimizer(weights, self.config.optimizer_in(stage))
 
     def _stage(
         self,
         config: StageConfig,
         wrapped: torch.nn.Module,
         optimizer: torch.optim.Optimizer,
-        writers: list[Writer],
+        writers: Writers,
         stopping: Callable[[], bool],
         on_step: Callable[[Step], None] | None,
     ) -> bool:
@@ -219,9 +200,12 @@ class _Run:
             trainee=self.trainee,
             wrapped=wrapped,
             optimizer=optimizer,
-            optimizer_config=self._optimizer_config(self.state.stage),
+            optimizer_config=self.config.optimizer_in(self.state.stage),
             loss=self.config.loss,
-            weights={name: self.objectives[name].weight for name in self._names(self.state.stage)},
+            weights={
+                name: self.objectives[name].weight
+                for name in self.config.objectives_in(self.state.stage)
+            },
             steps=config.steps,
             seed=self.config.seed,
             number=self.state.stage,
@@ -243,11 +227,11 @@ class _Run:
                 cursor=step.cursor,
             )
             if total % self.config.watch.log_every == 0:
-                _write(writers, step_record(step, total, self.state))
+                writers.write(step_record(step, total, self.state))
             last = step.step == config.steps
             every = self.config.watch.validate_every
             if last or (every and total % every == 0):
-                _write(writers, {"step": total, **validation(self.trainee)})
+                writers.write({"step": total, **validation(self.trainee)})
             if last or total % self.config.checkpoints.every == 0:
                 self._save(optimizer)
                 saved = total
@@ -261,15 +245,8 @@ class _Run:
         opened = open_streams(
             self.corpus, config.streams, self.objectives, row_length=self.config.batch.row_length
         )
-        for stream in opened:
-            for part in stream.parts:
-                if part.num_dropped:
-                    self._warn(
-                        f"{stream.config.kind}/{part.name}: {part.num_dropped:,} of "
-                        f"{part.num_dropped + part.num_examples:,} examples are left out, longer "
-                        f"than a row of {self.config.batch.row_length} tokens or than the stream "
-                        f"allows, or too short."
-                    )
+        for note in left_out(opened, self.config.batch.row_length):
+            self._warn(note)
         fixed = self.config.batch.fixed_sites
         loader = Loader(
             self.corpus,
@@ -283,12 +260,7 @@ class _Run:
             fixed_sites=self.on_gpu if fixed is None else fixed,
             pin_memory=self.on_gpu,
         )
-        counters = self.state.cursor.counters
-        if counters and len(counters) != len(loader.mixture.cells):
-            raise CheckpointError(
-                f"the checkpoint's data came from {len(counters)} (source, language) cells and the "
-                f"recipe now has {len(loader.mixture.cells)}: resume with the recipe it began with."
-            )
+        check_cursor(self.state.cursor, loader)
         return loader
 
     def _validation(self, config: StageConfig) -> Validation:
@@ -301,16 +273,16 @@ class _Run:
             most=self.config.watch.validate_most,
         )
 
-    def _writers(self) -> list[Writer]:
+    def _writers(self) -> Writers:
         if not self.accelerator.is_main_process:
-            return []
+            return Writers()
         total = sum(stage.steps for stage in self.config.stages)
-        writers: list[Writer] = [
+        writers = Writers(
             MetricsFile(self.folder / "metrics.jsonl", resume_at=self.state.total_steps),
             Console(self.name, total, self.state.total_steps, self.terminal),
-        ]
+        )
         if self.config.watch.trackers:
-            writers.append(Trackers(self.accelerator, self.name))
+            writers.add(Trackers(self.accelerator, self.name))
         return writers
 
     def _save(self, optimizer: torch.optim.Optimizer) -> None:
@@ -355,27 +327,5 @@ class _Run:
             start=self.config.model.start,
         )
 
-    def _optimizer_config(self, stage: int) -> OptimizerConfig:
-        return self.config.stages[stage].optimizer or self.config.optimizer
-
     def _warn(self, message: str) -> None:
         self.terminal.print(f"[yellow]note[/]: {message}", highlight=False, soft_wrap=True)
-
-
-def _deciding(config: PretrainConfig) -> object:
-    """The settings that decide the numbers; not what is written down or how data is loaded."""
-    return (
-        config.model,
-        config.stages,
-        config.objectives,
-        config.batch,
-        config.optimizer,
-        config.loss,
-        config.precision,
-        config.seed,
-    )
-
-
-def _write(writers: list[Writer], record: Record) -> None:
-    for writer in writers:
-        writer.write(record)

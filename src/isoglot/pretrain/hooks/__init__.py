@@ -25,4 +25,25 @@ class Writer(Protocol):
         ...
 
 
-__all__ = ["Console", "MetricsFile", "Trackers", "Validation", "Writer"]
+class Writers:
+    """Several writers that take the same records."""
+
+    def __init__(self, *writers: Writer) -> None:
+        self._writers = list(writers)
+
+    def add(self, writer: Writer) -> None:
+        """One more."""
+        self._writers.append(writer)
+
+    def write(self, record: Record) -> None:
+        """Hand a record to all of them."""
+        for writer in self._writers:
+            writer.write(record)
+
+    def close(self) -> None:
+        """Close all of them."""
+        for writer in self._writers:
+            writer.close()
+
+
+__all__ = ["Console", "MetricsFile", "Trackers", "Validation", "Writers"]
