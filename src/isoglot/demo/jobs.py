@@ -40,6 +40,8 @@ class Outcome:
     tokens: int
     layer: int
     by_language: dict[str, float]
+    plain: float
+    """The average over languages without centring, at the layer best for that."""
 
     @property
     def average(self) -> float:
@@ -99,9 +101,11 @@ def _score(job: Job, model: Path, tokens: int) -> Outcome:
     from isoglot.evaluate.run import evaluate_retrieval
 
     files = sorted((job.corpus.parent / "raw/test").glob("*.tsv"))
-    results = evaluate_retrieval(model, files, most=TEST_PAIRS, center=True)
-    results.write(job.out / "results.json")
-    layer, values = best_layer(results.scores)
+    plain, centred = (
+        evaluate_retrieval(model, files, most=TEST_PAIRS, center=center) for center in (False, True)
+    )
+    replace(plain, scores=plain.scores + centred.scores).write(job.out / "results.json")
+    layer, values = best_layer(centred.scores)
     return Outcome(
         label=job.label,
         seed=job.seed,
@@ -109,4 +113,5 @@ def _score(job: Job, model: Path, tokens: int) -> Outcome:
         tokens=tokens,
         layer=layer,
         by_language={name.split("-")[1]: 100 * value for name, value in values.items()},
+        plain=100 * mean(best_layer(plain.scores)[1].values()),
     )

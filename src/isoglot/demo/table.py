@@ -22,15 +22,15 @@ def print_table(outcomes: list[Outcome], terminal: Console, seconds: float) -> N
     """Print what the runs reached: the checkpoint first, then a row a variant."""
     base, rest = outcomes[0], outcomes[1:]
     languages = list(base.by_language)
-    table = Table(
-        "", *languages, "average", "by seed", title="Sentence retrieval, accuracy@1 in percent"
-    )
+    columns = (*languages, "average", "by seed", "not centred")
+    table = Table("", *columns, title="Sentence retrieval, accuracy@1 in percent")
     for label, rows in {"checkpoint": [base], **_grouped(rest)}.items():
         table.add_row(
             label,
             *(f"{mean(row.by_language[code] for row in rows):.1f}" for code in languages),
             _mean_sd([row.average for row in rows]),
             " ".join(f"{row.average:.1f}" for row in rows),
+            _mean_sd([row.plain for row in rows]),
         )
     terminal.print(table)
     groups = _grouped(rest)
@@ -40,8 +40,8 @@ def print_table(outcomes: list[Outcome], terminal: Console, seconds: float) -> N
     tokens = {row.tokens for row in rest}
     best = max(groups["MLM + TLM"], key=lambda row: row.average).model
     terminal.print(
-        f"Both directions with English, {TEST_PAIRS} sentences a language, mean-pooled and centred "
-        f"states of each model's best layer.\n"
+        f"Both directions with English, {TEST_PAIRS} sentences a language, mean-pooled states of "
+        f"each model's best layer, each language's mean vector taken off (centred).\n"
         f"TLM's margin over MLM from the same checkpoint, {_about(tokens)} tokens each: "
         f"{_mean_sd(margins)} points; by seed {' '.join(f'{margin:+.1f}' for margin in margins)}.\n"
         f"{seconds:.0f} s. Two of the encoders trained, plain Hugging Face folders:\n"
