@@ -220,9 +220,13 @@ class Cursor:
     """All the state of the data: what follows is a function of it and of the recipe."""
 
     step: int = 0
-    draws: int = 0
-    """Draws taken so far in this stage; the n-th draw's cell is a function of the seed and n."""
+    """Steps taken in this stage."""
     counters: tuple[int, ...] = ()
     """Draws taken from each cell (source, language)."""
     pending: tuple[Draw, ...] = ()
     """Draws taken but not yet packed, oldest first."""
+
+    @property
+    def draws(self) -> int:
+        """Draws taken so far; the n-th draw's cell is a function of the seed and n."""
+        return sum(self.counters)

@@ -29,7 +29,7 @@ class Tied(torch.nn.Module):
 
 
 def state(total=3):
-    cursor = Cursor(step=total, draws=40, counters=(30, 10), pending=(Draw(0, 29), Draw(1, 9)))
+    cursor = Cursor(step=total, counters=(30, 10), pending=(Draw(0, 29), Draw(1, 9)))
     return State(
         stage=1, step=2, total_steps=total, tokens=99, cursor=cursor, corpus="c", recipe="r"
     )

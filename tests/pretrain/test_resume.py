@@ -158,7 +158,6 @@ def test_the_first_step_after_resume_is_as_quick_at_any_step(corpus):
     def first(number: int) -> float:
         cursor = Cursor(
             step=number,
-            draws=number * 100,
             counters=(number * 20,) * cells,
             pending=(Draw(0, number * 20 - 1),) if number else (),
         )

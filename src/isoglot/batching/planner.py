@@ -117,7 +117,6 @@ class Planner:
         remaining = pool[np.flatnonzero(left)]
         following = Cursor(
             step=cursor.step + 1,
-            draws=cursor.draws + new,
             counters=tuple(counters.tolist()),
             pending=tuple(
                 Draw(cell, counter)

@@ -132,7 +132,6 @@ class Checkpoint:
             tokens=content["tokens"],
             cursor=Cursor(
                 step=cursor["step"],
-                draws=cursor["draws"],
                 counters=tuple(cursor["counters"]),
                 pending=tuple(Draw(*draw) for draw in cursor["pending"]),
             ),
