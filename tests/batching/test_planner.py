@@ -249,6 +249,14 @@ def test_once_visits_every_example_once():
     assert len(set(seen)) == len(seen)
 
 
+def test_the_same_example_is_masked_anew_each_time_it_is_drawn():
+    mixed = mixture(open_stream([FakePart("l", [5])], Plain()))
+    plan = planner(mixed)
+    batch = build(mixed, plan)[plan.plan(Cursor())[0]]
+    assert len(batch.targets) > 5
+    assert len(set(batch.targets.tolist())) > 5, "one example, drawn again and again"
+
+
 def test_a_failing_example_is_named():
     class Broken(Plain):
         @override
