@@ -112,7 +112,7 @@ def isoglot(corpus_folder: Path, kind: str, size: str, vocabulary: int, steps: i
     loader = Loader(corpus, opened, shape)
     torch.manual_seed(0)
     encoder = Encoder.make(settings, vocabulary, corpus.vocabulary.pad)
-    trainee = Trainee(encoder, objectives).to(accelerator.device)
+    trainee = Trainee(encoder, objectives, corpus).to(accelerator.device)
     config = OptimizerConfig()
     stage = Stage(
         trainee=trainee,

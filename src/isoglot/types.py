@@ -126,6 +126,8 @@ class Sequence:
     rule: Rule = Rule.FULL
     sites: Mapping[str, LongArray] = field(default_factory=dict)
     """Named positions an objective wants back: the [CLS], the first token of a mention, ..."""
+    labels: Mapping[str, LongArray] = field(default_factory=dict)
+    """Named numbers an objective wants back: what a sentence is, an entity, a relation, ..."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -177,6 +179,8 @@ class Batch:
     """objective -> rows that only its `before_pass` encodes."""
     side_sites: dict[str, dict[str, Tensor]]
     """objective -> site name -> flat indices into its side rows."""
+    labels: dict[str, dict[str, Tensor]]
+    """objective -> label name -> numbers, in the order of its sequences, side rows included."""
     counts: dict[str, int]
     """objective -> number of things it predicts here, known before the pass."""
     num_tokens: int
@@ -205,6 +209,7 @@ class Batch:
             sites=named(self.sites),
             side={name: rows.map(change) for name, rows in self.side.items()},
             side_sites=named(self.side_sites),
+            labels=named(self.labels),
         )
 
 

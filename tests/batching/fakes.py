@@ -67,6 +67,9 @@ class Plain:
     def lengths(self, sizes: IntArray) -> IntArray:
         return np.repeat(sizes, self.copies, axis=1)
 
+    def reach(self, sizes: IntArray) -> IntArray:
+        return np.asarray(sizes.max(axis=1), np.int32)
+
     def max_targets(self, sizes: IntArray) -> IntArray:
         return np.full(len(sizes), self.copies, np.int32)
 

@@ -37,7 +37,7 @@ def make_trainee(corpus, dtype=torch.float64, dropout=0.0):
         size="tiny", layers=2, hidden=32, heads=2, max_positions=96, dropout=dropout
     )
     encoder = Encoder.build(settings, corpus.vocabulary)
-    return Trainee(encoder, OBJECTIVES).to(dtype)
+    return Trainee(encoder, OBJECTIVES, corpus).to(dtype)
 
 
 def make_loader(corpus, **shape):

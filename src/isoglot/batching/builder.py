@@ -62,7 +62,7 @@ class Builder(Dataset[Batch]):
             place = int(plan.starts[draw])
             for name, number_side, sequences in self._build(plan, draw):
                 for number, sequence in enumerate(sequences):
-                    assert len(sequence) == plan.lengths[place], (name, len(sequence))
+                    assert len(sequence) <= plan.lengths[place], (name, len(sequence))
                     on_side = number >= len(sequences) - number_side
                     canvas = sides[name] if on_side else main
                     start = canvas.put(sequence, int(plan.rows[place]), int(plan.offsets[place]))
@@ -114,6 +114,7 @@ class Builder(Dataset[Batch]):
             sites=_tensors(found.sites),
             side={name: canvas.rows() for name, canvas in sides.items()},
             side_sites=_tensors(found.side_sites),
+            labels=_tensors(found.labels),
             counts=self._counts(spans, found),
             num_tokens=main.num_tokens,
             cursor=plan.cursor,
@@ -157,18 +158,19 @@ class _Canvas:
         return Rows(**dict(zip(_FIELDS, tensors, strict=True)))
 
 
-Sites = dict[str, dict[str, list[LongArray]]]
-"""objective -> site name -> flat indices, a list for each sequence."""
+Named = dict[str, dict[str, list[LongArray]]]
+"""objective -> name of a site or label -> flat indices or numbers, an array for each sequence."""
 
 
 class _Found:
-    """Prediction sites and named sites, collected objective by objective."""
+    """Prediction sites, named sites and labels, collected objective by objective."""
 
     def __init__(self) -> None:
         self.positions: dict[str, list[LongArray]] = {}
         self.targets: dict[str, list[LongArray]] = {}
-        self.sites: Sites = {}
-        self.side_sites: Sites = {}
+        self.sites: Named = {}
+        self.side_sites: Named = {}
+        self.labels: Named = {}
 
     def note(self, objective: str, sequence: Sequence, start: int, *, on_side: bool) -> None:
         """Remember where a sequence laid at `start` has its sites."""
@@ -180,9 +182,12 @@ class _Found:
         sites = (self.side_sites if on_side else self.sites).setdefault(objective, {})
         for name, places in sequence.sites.items():
             sites.setdefault(name, []).append(start + places)
+        labels = self.labels.setdefault(objective, {})
+        for name, numbers in sequence.labels.items():
+            labels.setdefault(name, []).append(numbers)
 
 
-def _tensors(sites: Sites) -> dict[str, dict[str, torch.Tensor]]:
+def _tensors(sites: Named) -> dict[str, dict[str, torch.Tensor]]:
     return {
         objective: {name: torch.from_numpy(np.concatenate(places)) for name, places in of.items()}
         for objective, of in sites.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 from isoglot.errors import RecipeError, nearest
-from isoglot.objectives.base import Encoded, LossSum, Objective, ObjectiveModule
+from isoglot.objectives.base import Encoded, Inference, LossSum, Objective, ObjectiveModule
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.tlm import TLM
 
@@ -35,6 +35,7 @@ __all__ = [
     "OBJECTIVES",
     "TLM",
     "Encoded",
+    "Inference",
     "LossSum",
     "Objective",
     "ObjectiveModule",

@@ -9,20 +9,23 @@ losses and a count; one place (the loop) divides, over micro-batches and process
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from isoglot.models.encoder import Encoder, States
 from isoglot.types import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
-    import numpy as np
-
-    from isoglot.models.encoder import Encoder
+    from isoglot.batching.streams import SequenceMaker
+    from isoglot.corpus import Corpus
     from isoglot.types import Example, IntArray, Rows, Sequence, Vocabulary
 
 
@@ -34,6 +37,8 @@ class LossSum:
     """The loop divides it by the count of the whole step (`Batch.counts`)."""
     metrics: dict[str, Tensor] = field(default_factory=dict)
     """Sums over the same things, divided by the same count (accuracy, ...)."""
+    ratios: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    """Means over something else: (a sum, its own count)."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,7 +48,7 @@ class Encoded:
     batch: Batch
     name: str
     states: Tensor
-    """(B, L, D) final hidden states of the main rows."""
+    """(B, L, D) states of the main rows: final ones, or of the layer that the module reads."""
     losses: Tensor
     """Cross-entropy at this objective's prediction sites."""
     correct: Tensor
@@ -56,18 +61,56 @@ class Encoded:
         return states[:0] if places is None else states[places]
 
 
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """The encoder being trained, as a `before_pass` may use it: no gradient, no dropout."""
+
+    encoder: Encoder
+
+    def states(self, rows: Rows) -> States:
+        """The states of some rows."""
+        with torch.no_grad(), _evaluating(self.encoder):
+            states: States = self.encoder(rows)
+            return states
+
+    def logits(self, states: States, positions: Tensor) -> Iterator[Tensor]:
+        """The LM head's logits (n, V) at flat indices, a chunk of sites at a time."""
+        with torch.no_grad(), _evaluating(self.encoder):
+            for some in positions.split(self.encoder.settings.head.chunk):
+                yield self.encoder.logits_at(states, some)
+
+
+@contextmanager
+def _evaluating(module: nn.Module) -> Iterator[None]:
+    was_training = module.training
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train(was_training)
+
+
 class ObjectiveModule(nn.Module, ABC):
     """The model half. Heads, queues and momentum encoders are its parameters and buffers."""
 
-    def before_pass(self, batch: Batch, encode: Callable[[Rows], Tensor]) -> None:
+    layer: int | None = None
+    """The layer whose states its loss reads (0: the embeddings); none: the last."""
+
+    def begin(self) -> None:
+        """Once, before the first step of the stage that first trains it; usually nothing."""
+
+    def before_pass(self, batch: Batch, inference: Inference) -> None:
         """A pass of its own without gradient, before the main one (side rows); usually none."""
 
     @abstractmethod
     def loss(self, encoded: Encoded) -> LossSum:
         """The sum of losses over this objective's sites."""
 
-    def after_step(self) -> None:
-        """Once per optimizer step: move momentum weights, push queues; usually nothing."""
+    def after_step(self, *, taken: bool) -> None:
+        """Once per step: move momentum weights, push queues; usually nothing.
+
+        `taken` is False where the optimizer's update was left out: nothing may move then.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +133,11 @@ class Objective(ABC):
 
     @abstractmethod
     def lengths(self, sizes: IntArray) -> IntArray:
-        """(n, k) sizes of examples -> (n, m) lengths of the sequences it makes of each."""
+        """(n, k) sizes of examples -> (n, m) the most tokens of the sequences it makes of each."""
+
+    def reach(self, sizes: IntArray) -> IntArray:
+        """(n, k) sizes of examples -> (n,) how many positions its sequences reach over."""
+        return np.asarray(self.lengths(sizes).max(axis=1), np.int32)
 
     @abstractmethod
     def max_targets(self, sizes: IntArray) -> IntArray:
@@ -102,9 +149,13 @@ class Objective(ABC):
     ) -> tuple[Sequence, ...]:
         """The sequences of one example."""
 
+    def maker(self, corpus: Corpus) -> SequenceMaker:  # noqa: ARG002 (most need nothing of it)
+        """The data half, told of the corpus it will read."""
+        return self
+
     @abstractmethod
-    def module(self, encoder: Encoder) -> ObjectiveModule:
-        """The model half, for an encoder."""
+    def module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:
+        """The model half, for an encoder and a corpus."""
 
 
 class Prediction(ObjectiveModule):

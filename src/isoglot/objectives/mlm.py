@@ -21,6 +21,7 @@ from isoglot.objectives.masking import Masking
 from isoglot.types import IntArray, Pair, Sequence, Text
 
 if TYPE_CHECKING:
+    from isoglot.corpus import Corpus
     from isoglot.models.encoder import Encoder
     from isoglot.types import Example, Vocabulary
 
@@ -82,5 +83,5 @@ class MLM(Objective):
         )
 
     @override
-    def module(self, encoder: Encoder) -> ObjectiveModule:
+    def module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:
         return Prediction()

@@ -22,6 +22,7 @@ from isoglot.objectives.masking import Masking
 from isoglot.types import IntArray, Pair, Sequence
 
 if TYPE_CHECKING:
+    from isoglot.corpus import Corpus
     from isoglot.models.encoder import Encoder
     from isoglot.types import Example, Vocabulary
 
@@ -87,5 +88,5 @@ class TLM(Objective):
         )
 
     @override
-    def module(self, encoder: Encoder) -> ObjectiveModule:
+    def module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:
         return Prediction()

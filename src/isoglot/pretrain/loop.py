@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from isoglot.types import Batch
 
 
+_COUNT = " count"
+
+
 class NonFiniteError(IsoglotError):
     """The loss or its gradient became infinite or not a number."""
 
@@ -108,12 +111,7 @@ def training_steps(
         set_learning_rate(
             stage.optimizer, rate := learning_rate(stage.optimizer_config, step, stage.steps)
         )
-        sums, norm, skipped = _step(stage, micro, counts, step, accelerator)
-        means = {
-            name: value / number
-            for name, value in sums.items()
-            if (number := counts[name.split("/")[0]])
-        }
+        means, norm, skipped = _step(stage, micro, counts, step, accelerator)
         cursor = micro[0].cursor
         assert cursor is not None
         yield Step(
@@ -161,7 +159,11 @@ def _global_counts(
 def _accumulate(
     stage: Stage, micro: list[Batch], counts: dict[str, int], accelerator: Accelerator
 ) -> dict[str, Tensor]:
-    """Forward and backward of all micro-batches; gives the sums of losses and metrics."""
+    """Forward and backward of all micro-batches; gives the sums of losses and metrics.
+
+    A metric that is a mean over something of its own has that count beside it, under its name with
+    `_COUNT` added.
+    """
     factors = scales(stage.loss, stage.weights, counts)
     sums: dict[str, Tensor] = {}
     stage.optimizer.zero_grad(set_to_none=True)
@@ -174,7 +176,10 @@ def _accumulate(
             loss = sum(factors[name] * part.total for name, part in found.items())
             accelerator.backward(loss * accelerator.num_processes)
         for name, part in found.items():
-            for metric, value in {"loss": part.total, **part.metrics}.items():
+            values = {"loss": part.total, **part.metrics}
+            for metric, (value, count) in part.ratios.items():
+                values |= {metric: value, f"{metric}{_COUNT}": count}
+            for metric, value in values.items():
                 key = f"{name}/{metric}"
                 sums[key] = sums.get(key, 0) + value.detach().double()
     if accelerator.num_processes > 1:
@@ -183,12 +188,22 @@ def _accumulate(
     return sums
 
 
+def _means(sums: dict[str, float], counts: dict[str, int]) -> dict[str, float]:
+    """Each sum divided by its own count if it has one, else by its objective's; none over none."""
+    means = {}
+    for name, value in sums.items():
+        count = sums.get(f"{name}{_COUNT}", counts[name.split("/")[0]])
+        if count and not name.endswith(_COUNT):
+            means[name] = value / count
+    return means
+
+
 def _step(
     stage: Stage, micro: list[Batch], counts: dict[str, int], step: int, accelerator: Accelerator
 ) -> tuple[dict[str, float], float, bool]:
     """Accumulate, clip and step, unless something is not finite.
 
-    Gives the sums of losses and metrics, the gradient's norm, and whether the update was skipped.
+    Gives the means of losses and metrics, the gradient's norm, and whether the update was skipped.
     """
     tensors = _accumulate(stage, micro, counts, accelerator)
     weights = [weight for group in stage.optimizer.param_groups for weight in group["params"]]
@@ -196,21 +211,21 @@ def _step(
     norm = torch.nn.utils.clip_grad_norm_(weights, limit if limit is not None else float("inf"))
     # the one moment in which the host waits for the device
     *values, length = torch.stack([*tensors.values(), norm.double()]).tolist()
-    sums = dict(zip(tensors, values, strict=True))
+    means = _means(dict(zip(tensors, values, strict=True)), counts)
     finite = math.isfinite(length) and all(map(math.isfinite, values))
     if not finite and stage.loss.not_finite == "stop":
-        raise NonFiniteError(_explain(stage, sums, micro, step, accelerator))
+        raise NonFiniteError(_explain(stage, means, micro, step, accelerator))
     if finite:
         stage.optimizer.step()
-        for module in stage.trainee.modules_of_objectives():
-            module.after_step()
-    return sums, length, not finite
+    for name in stage.weights:
+        stage.trainee.objective(name).after_step(taken=finite)
+    return means, length, not finite
 
 
 def _explain(
-    stage: Stage, sums: dict[str, float], micro: list[Batch], step: int, accelerator: Accelerator
+    stage: Stage, means: dict[str, float], micro: list[Batch], step: int, accelerator: Accelerator
 ) -> str:
-    losses = ", ".join(f"{name} {value:.4g}" for name, value in sums.items())
+    losses = ", ".join(f"{name} {value:.4g}" for name, value in means.items())
     message = f"step {step + 1}: the loss or its gradient is not finite ({losses})."
     if stage.dump is not None:
         from safetensors.torch import save_file

@@ -100,11 +100,12 @@ class _Run:
             same_bits_twice()
         torch.manual_seed(key_of(config.seed, "weights") >> 1)
         self.objectives = objectives_of(config)
+        self.makers = {name: found.maker(corpus) for name, found in self.objectives.items()}
         if config.model.start is not None and Path(config.model.start).is_dir():
             corpus.check_tokenizer(config.model.start)
         encoder = Encoder.build(config.model, corpus.vocabulary, languages=corpus.languages)
         encoder.check_length(config.batch.row_length)
-        self.trainee = Trainee(encoder, self.objectives).to(self.accelerator.device)
+        self.trainee = Trainee(encoder, self.objectives, corpus).to(self.accelerator.device)
         self.state = checkpoint.State(
             stage=0,
             step=0,
@@ -174,6 +175,10 @@ class _Run:
         if number == self.state.stage and optimizer is not None:
             return optimizer
         fresh = self._optimizer(number)
+        trained = {name for stage in range(number) for name in self.config.objectives_in(stage)}
+        for name in self.config.objectives_in(number):
+            if name not in trained:
+                self.trainee.objective(name).begin()
         if optimizer is not None and self.config.stages[number].keep_optimizer:
             hand_on(optimizer, fresh)
         if number != self.state.stage:
@@ -243,7 +248,7 @@ class _Run:
 
     def _loader(self, config: StageConfig) -> Loader:
         opened = open_streams(
-            self.corpus, config.streams, self.objectives, row_length=self.config.batch.row_length
+            self.corpus, config.streams, self.makers, row_length=self.config.batch.row_length
         )
         for note in left_out(opened, self.config.batch.row_length):
             self._warn(note)
@@ -267,7 +272,7 @@ class _Run:
         return Validation(
             self.corpus,
             config.streams,
-            self.objectives,
+            self.makers,
             self.config.batch,
             self.accelerator,
             most=self.config.watch.validate_most,

@@ -9,27 +9,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from isoglot.objectives import Encoded, LossSum, Objective, ObjectiveModule
+from isoglot.objectives import Encoded, Inference, LossSum, Objective, ObjectiveModule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
+    from isoglot.corpus import Corpus
     from isoglot.models import Encoder
-    from isoglot.types import Batch, Rows
+    from isoglot.types import Batch
 
 
 class Trainee(nn.Module):
     """What is trained: call it with a batch, get each objective's sum of losses."""
 
-    def __init__(self, encoder: Encoder, objectives: Mapping[str, Objective]) -> None:
+    def __init__(
+        self, encoder: Encoder, objectives: Mapping[str, Objective], corpus: Corpus
+    ) -> None:
         super().__init__()
         self.encoder = encoder
         self.objectives = nn.ModuleDict(
-            {_key(name): objective.module(encoder) for name, objective in objectives.items()}
+            {_key(name): found.module(encoder, corpus) for name, found in objectives.items()}
         )
         self._names = list(objectives)
 
@@ -37,20 +39,22 @@ class Trainee(nn.Module):
     def forward(self, batch: Batch) -> dict[str, LossSum]:
         present = [name for name in self._names if name in batch.spans]
         for name in present:
-            self.objective(name).before_pass(batch, self._encode_without_gradient)
-        states = self.encoder(batch.rows)
+            self.objective(name).before_pass(batch, Inference(self.encoder))
+        layers = any(self.objective(name).layer is not None for name in present)
+        states = self.encoder(batch.rows, layers=layers)
         head = self.encoder.site_losses(states, batch.positions, batch.targets, batch.weights)
         sums = {}
         for name in present:
             start, stop = batch.spans[name]
+            module = self.objective(name)
             encoded = Encoded(
                 batch=batch,
                 name=name,
-                states=states.hidden,
+                states=states.hidden if module.layer is None else states.layers[module.layer],
                 losses=head.losses[start:stop],
                 correct=head.correct[start:stop],
             )
-            sums[name] = self.objective(name).loss(encoded)
+            sums[name] = module.loss(encoded)
         self._touch(sums, head.losses)
         return sums
 
@@ -62,15 +66,6 @@ class Trainee(nn.Module):
         """The weights that a stage with these objectives trains: the encoder's and theirs."""
         modules = [self.encoder, *(self.objective(name) for name in names)]
         return [weight for module in modules for weight in module.parameters()]
-
-    def modules_of_objectives(self) -> Iterator[ObjectiveModule]:
-        """The model halves, in the recipe's order."""
-        return (self.objective(name) for name in self._names)
-
-    def _encode_without_gradient(self, rows: Rows) -> Tensor:
-        with torch.no_grad():
-            hidden: Tensor = self.encoder(rows).hidden
-            return hidden
 
     def _touch(self, sums: dict[str, LossSum], losses: Tensor) -> None:
         """Give every weight a gradient, zero if need be: DDP waits for all of them."""

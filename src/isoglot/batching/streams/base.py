@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
 
 Longest = Callable[["IntArray"], "IntArray"]
-"""Sizes of examples (n, k) -> the longest sequence that the objectives make of each (n,)."""
+"""Sizes of examples (n, k) -> tokens or positions of the longest sequence made of each (n,)."""
 
 
 class SequenceMaker(Protocol):
@@ -42,7 +42,11 @@ class SequenceMaker(Protocol):
     """The name of the sites it counts; none: the tokens to predict."""
 
     def lengths(self, sizes: IntArray) -> IntArray:
-        """(n, k) sizes of examples -> (n, m) lengths of the sequences it makes of each."""
+        """(n, k) sizes of examples -> (n, m) the most tokens of the sequences it makes of each."""
+        ...
+
+    def reach(self, sizes: IntArray) -> IntArray:
+        """(n, k) sizes of examples -> (n,) how many positions its sequences reach over."""
         ...
 
     def max_targets(self, sizes: IntArray) -> IntArray:

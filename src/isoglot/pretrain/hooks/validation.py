@@ -1,4 +1,4 @@
-"""Perplexity on held-out text, for every objective that predicts tokens and every language.
+"""Held-out text, for every objective and language: perplexity, or the loss of what is no token.
 
 The same examples with the same masks each time, so that two validations, and two runs, compare.
 """
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
     from isoglot.batching.planner import BatchConfig
-    from isoglot.batching.streams import StreamConfig
+    from isoglot.batching.streams import SequenceMaker, StreamConfig
     from isoglot.corpus import Corpus
-    from isoglot.objectives import Objective
     from isoglot.pretrain.trainee import Trainee
 
 _SEED = 0
@@ -35,16 +34,16 @@ class Validation:
         self,
         corpus: Corpus,
         streams: Mapping[str, StreamConfig],
-        objectives: Mapping[str, Objective],
+        makers: Mapping[str, SequenceMaker],
         shape: BatchConfig,
         accelerator: Accelerator,
         *,
         most: int,
     ) -> None:
-        self._accelerator, self._most = accelerator, most
+        self._accelerator, self._most, self._makers = accelerator, most, makers
         world = accelerator.num_processes
         small = replace(shape, rows=shape.micro_rows * world)
-        self._loaders: list[tuple[str, str, Loader]] = []
+        self._loaders: list[tuple[str, str, str, Loader]] = []
         for name, stream in streams.items():
             for objective in stream.objectives:
                 label = objective if name == stream.kind else f"{name}.{objective}"
@@ -55,7 +54,7 @@ class Validation:
                     (opened,) = open_streams(
                         corpus,
                         {name: part},
-                        objectives,
+                        makers,
                         row_length=shape.row_length,
                         split="heldout",
                     )
@@ -68,15 +67,15 @@ class Validation:
                             rank=accelerator.process_index,
                             world=world,
                         )
-                        self._loaders.append((label, language, loader))
+                        self._loaders.append((objective, label, language, loader))
 
     @torch.no_grad()
     def __call__(self, trainee: Trainee) -> dict[str, float]:
-        """`valid/OBJECTIVE/LANGUAGE perplexity`, and the mean over languages."""
+        """`valid/OBJECTIVE/LANGUAGE perplexity` (or `loss`), and the mean over languages."""
         was_training = trainee.training
         trainee.eval()
         sums = torch.zeros(len(self._loaders), 2, dtype=torch.float64)
-        for number, (_, _, loader) in enumerate(self._loaders):
+        for number, (*_, loader) in enumerate(self._loaders):
             for batch in loader.once(self._most):
                 with self._accelerator.autocast():
                     ((name, found),) = trainee(batch.to(self._accelerator.device)).items()
@@ -84,19 +83,23 @@ class Validation:
         trainee.train(was_training)
         if self._accelerator.num_processes > 1:
             sums = self._accelerator.reduce(sums.to(self._accelerator.device)).cpu()
-        return self._perplexities(sums)
+        return self._scores(sums)
 
-    def _perplexities(self, sums: torch.Tensor) -> dict[str, float]:
+    def _scores(self, sums: torch.Tensor) -> dict[str, float]:
         found: dict[str, float] = {}
-        means: dict[str, list[float]] = {}
-        for (objective, language, _), (total, count) in zip(
+        means: dict[tuple[str, str], list[float]] = {}
+        for (objective, label, language, _), (total, count) in zip(
             self._loaders, sums.tolist(), strict=True
         ):
             if count:
                 mean = total / count
-                found[f"valid/{objective}/{language} perplexity"] = math.exp(min(mean, 50.0))
-                means.setdefault(objective, []).append(mean)
-        for objective, values in means.items():
-            mean = sum(values) / len(values)
-            found[f"valid/{objective}/mean perplexity"] = math.exp(min(mean, 50.0))
+                found |= self._score(objective, f"{label}/{language}", mean)
+                means.setdefault((objective, label), []).append(mean)
+        for (objective, label), values in means.items():
+            found |= self._score(objective, f"{label}/mean", sum(values) / len(values))
         return found
+
+    def _score(self, objective: str, label: str, mean: float) -> dict[str, float]:
+        if self._makers[objective].counts is None:
+            return {f"valid/{label} perplexity": math.exp(min(mean, 50.0))}
+        return {f"valid/{label} loss": mean}
