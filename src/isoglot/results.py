@@ -1,21 +1,31 @@
 """Scores as they are kept: each with its task's version, its count and its direction.
 
 A results file is a JSON object with `schema`, what was scored (model, fingerprint, isoglot's
-version) and a list of `Score`s. Scores of different task versions are not comparable.
+version) and a list of `Score`s. Scores of different task versions are not comparable. Schema 2
+added a score's seed and scenario, and the commit and the selection rule of the whole; files of
+schema 1 are still read.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
 from isoglot import __version__
+from isoglot.errors import IsoglotError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
-SCHEMA = 1
+    from _typeshed import DataclassInstance
+
+SCHEMA = 2
+
+
+class ResultsError(IsoglotError):
+    """A results file cannot be read, or is of another model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +38,16 @@ class Score:
     language: str
     metric: str
     value: float
+    """A share is between 0 and 1, also where official scripts print percent."""
     count: int
     """What the value is a mean over."""
     higher_is_better: bool = True
     layer: int | None = None
     """Layer of the encoder that was read, 0 for the embeddings; none where it does not apply."""
+    seed: int | None = None
+    """Seed of the fine-tuning; none where nothing was trained."""
+    scenario: str | None = None
+    """What was trained on (zero-shot, ...), or how features were read; none: in the usual way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +58,50 @@ class Results:
     fingerprint: str
     """SHA-256 of the model's weights."""
     scores: tuple[Score, ...]
+    commit: str | None = None
+    """Commit of the code that scored, where it is known."""
+    selection: str | None = None
+    """How the checkpoint of a fine-tuning was chosen, where there was one."""
 
-    def write(self, file: Path) -> None:
-        """Write the results as JSON, whole or not at all."""
+    def write(self, file: Path, *, averages: Iterable[DataclassInstance] = ()) -> None:
+        """Write the results as JSON, whole or not at all.
+
+        Averages (`evaluate.averages`) are for whoever reads the file; `read` leaves them, as they
+        follow from the scores.
+        """
         content = {"schema": SCHEMA, "isoglot": __version__, **asdict(self)}
+        content["averages"] = [asdict(average) for average in averages]
         file.parent.mkdir(parents=True, exist_ok=True)
         scratch = file.with_suffix(".writing")
         scratch.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
         scratch.replace(file)
+
+    @classmethod
+    def read(cls, file: Path) -> Results:
+        """Read a results file of this schema or an earlier one.
+
+        Raises:
+            ResultsError: the file is missing, is no results file, or comes from a later version.
+        """
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ResultsError(f"{file}: cannot be read ({error.strerror}).") from error
+        except ValueError as error:
+            raise ResultsError(f"{file}: is not JSON ({error}). Evaluate again.") from error
+        schema = content.get("schema") if isinstance(content, dict) else None
+        if not isinstance(schema, int):
+            raise ResultsError(f"{file}: has no schema number, so it is no results file.")
+        if schema > SCHEMA:
+            raise ResultsError(
+                f"{file}: has schema {schema} and this version reads up to {SCHEMA}. "
+                f"It was written by isoglot {content.get('isoglot')}; install that one."
+            )
+        own = {field.name for field in fields(cls)} - {"scores"}
+        try:
+            scores = tuple(Score(**score) for score in content["scores"])
+            return cls(scores=scores, **{name: content[name] for name in own & set(content)})
+        except (KeyError, TypeError) as error:
+            raise ResultsError(
+                f"{file}: does not hold what schema {schema} asks for ({error}). Evaluate again."
+            ) from error

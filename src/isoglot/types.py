@@ -91,6 +91,8 @@ class Text:
     sentences: IntArray
     """Index of the sentence of each token, from 0."""
     language: int
+    other_language: int = -1
+    """Another language of the corpus, drawn with the text; -1 where there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

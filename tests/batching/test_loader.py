@@ -1,4 +1,6 @@
 import lzma
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -167,3 +169,35 @@ def test_a_fixed_capacity_costs_no_room(corpus):
         for fixed in (False, True)
     )
     assert fixed > free - 0.01
+
+
+RAISES = """
+import sys
+from pathlib import Path
+from isoglot.batching.loader import Loader, LoaderConfig, open_streams
+from isoglot.batching.planner import BatchConfig
+from isoglot.batching.streams import TextStream
+from isoglot.corpus import Corpus
+from isoglot.objectives import MLM
+from isoglot.types import Cursor
+
+corpus = Corpus.open(Path(sys.argv[1]))
+streams = {"text": TextStream(objectives=("mlm",))}
+opened = open_streams(corpus, streams, {"mlm": MLM()}, row_length=64)
+shape = BatchConfig(rows=2, micro_rows=2, row_length=64)
+batches = Loader(corpus, opened, shape, workers=LoaderConfig(workers=1)).steps(Cursor())
+next(batches)
+raise RuntimeError("on purpose")
+"""
+
+
+def test_a_process_that_fails_does_not_wait_for_its_workers(corpus):
+    ended = subprocess.run(
+        [sys.executable, "-c", RAISES, str(corpus.folder)],
+        timeout=90,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 1
+    assert "on purpose" in ended.stderr

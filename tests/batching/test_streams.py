@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -6,8 +8,11 @@ from hypothesis import strategies as st
 from isoglot.batching.loader import open_streams
 from isoglot.batching.streams import ParallelStream, TextStream
 from isoglot.batching.streams.text import _blocks
+from isoglot.corpus import Corpus, prepare
 from isoglot.errors import CorpusError
 from isoglot.objectives import MLM, TLM
+from tests.tiny_corpus import config as prepare_config
+from tests.tiny_corpus import write_raw
 
 MAKERS = {"mlm": MLM(), "tlm": TLM()}
 
@@ -136,3 +141,80 @@ def test_unknown_sources_and_languages_are_named(corpus):
         opened(corpus, TextStream(objectives=("mlm",), sources=("texts",)))
     with pytest.raises(CorpusError, match="did you mean 'aa-cc'"):
         opened(corpus, ParallelStream(objectives=("tlm",), languages=("aa-cd",)))
+
+
+def test_short_and_long_pairs_are_left_out_and_then_the_first_are_taken(corpus):
+    table = corpus.table("pairs", "aa-bb", "train")
+    first, second = table.lengths("first"), table.lengths("second")
+    good = (np.minimum(first, second) >= 6) & (first + second <= 30)
+    config = ParallelStream(objectives=("tlm",), languages=("aa-bb",), least=6, most=30)
+    (part,) = opened(corpus, config, row_length=256).parts
+    assert part.rows is not None
+    assert part.rows.tolist() == np.flatnonzero(good).tolist()
+    assert (part.num_examples, part.num_dropped) == (good.sum(), (~good).sum())
+    (part,) = opened(corpus, replace(config, first=5), row_length=256).parts
+    assert part.rows is not None
+    assert part.rows.tolist() == np.flatnonzero(good)[:5].tolist()
+    assert part.num_dropped == (~good[: part.rows[-1]]).sum(), "what comes after was not looked at"
+    assert part.num_tokens == (first + second)[part.rows].sum()
+
+
+def test_the_first_are_counted_over_the_sources_of_a_language(tmp_path):
+    write_raw(tmp_path / "raw")
+    plain = prepare_config()
+    sources = {name: replace(plain.sources["pairs"]) for name in ("one", "two")}
+    prepare(
+        replace(plain, sources={**plain.sources, **sources}), tmp_path / "c", base=tmp_path / "raw"
+    )
+    corpus = Corpus.open(tmp_path / "c")
+    number = corpus.table("one", "aa-bb", "train").num_rows
+    for wanted, expected in ((number + 7, [number, 7]), (9, [9])):
+        config = ParallelStream(
+            objectives=("tlm",), sources=("one", "two"), languages=("aa-bb",), first=wanted
+        )
+        parts = opened(corpus, config, row_length=256).parts
+        assert [part.num_examples for part in parts] == expected
+
+
+@pytest.mark.parametrize("order", ["fixed", "shuffled"])
+def test_two_pairs_run_together_in_every_order(corpus, order):
+    """Eight ways where sides are shuffled, four where they are not."""
+    config = ParallelStream(objectives=("tlm",), languages=("aa-cc",), order=order, mix=True)
+    (part,) = opened(corpus, config, row_length=64).parts
+    table = corpus.table("pairs", "aa-cc", "train")
+    assert part.rows is not None
+    rows = part.rows
+    known = {
+        side: {tuple(table.ids(side, int(row))): number for number, row in enumerate(rows)}
+        for side in ("first", "second")
+    }
+    ways = set()
+    chances = np.random.default_rng(0).random(200)
+    for index, chance in zip(np.arange(200) % part.num_examples, chances, strict=True):
+        pair = part.example(int(index), float(chance))
+        sizes = part.sizes(np.array([index]), np.array([chance]))[0]
+        assert sizes.tolist() == [len(pair.first), len(pair.second)]
+        swapped = pair.first_language == corpus.languages.index("cc")
+        sides = (pair.second, pair.first) if swapped else (pair.first, pair.second)
+        partners, turned = set(), []
+        for name, ids in zip(("first", "second"), sides, strict=True):
+            own = table.ids(name, int(rows[index])).tolist()
+            after = ids[: len(own)].tolist() == own
+            rest = ids[len(own) :] if after else ids[: -len(own)]
+            assert after or ids[-len(own) :].tolist() == own
+            partners.add(known[name][tuple(rest)])
+            turned.append(not after)
+        ways.add((swapped, *turned))
+        assert len(partners) == 1, "both sides have the same second pair"
+        assert partners != {index}
+    assert len(ways) == (8 if order == "shuffled" else 4)
+
+
+def test_two_pairs_always_fit_into_a_row(corpus):
+    config = ParallelStream(objectives=("tlm",), order="shuffled", mix=True, languages=("aa-bb",))
+    (part,) = opened(corpus, config, row_length=64).parts
+    assert part.num_dropped
+    rng = np.random.default_rng(1)
+    indices = rng.integers(part.num_examples, size=3000)
+    sizes = part.sizes(indices, rng.random(3000))
+    assert (TLM().lengths(sizes) <= 64).all()

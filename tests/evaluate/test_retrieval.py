@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from isoglot.evaluate import RETRIEVAL, accuracies, best_layer, retrieval
+from isoglot.evaluate import RETRIEVAL, accuracies, best_layer, nearest, retrieval
 from isoglot.results import Score
 from tests.tiny_corpus import words
 
@@ -47,7 +48,7 @@ def test_against_the_reference(sides, block):
     expected, gap = reference(queries, candidates, texts)
     assume(gap > 1e-6)  # with a tie either answer is right
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(accuracies.__globals__, "_BLOCK", block)
+        patch.setitem(nearest.__globals__, "_BLOCK", block)
         found = accuracies(torch.tensor(queries).float(), torch.tensor(candidates).float(), texts)
     assert found == expected
 
@@ -83,6 +84,12 @@ def test_the_best_layer_is_best_on_average_over_languages():
 def test_of_equal_layers_the_lower_one():
     scores = [score(layer, "en-de", 0.5) for layer in (2, 0, 1)]
     assert best_layer(scores)[0] == 0
+
+
+def test_where_less_is_better_the_best_layer_has_least():
+    scores = [replace(score(layer, "en-de", value), higher_is_better=False)
+              for layer, value in enumerate((0.4, 0.2, 0.3))]  # fmt: skip
+    assert best_layer(scores)[0] == 1
 
 
 def test_all_layers_and_both_directions(encoder, tokenizer):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
+import torch
 
 from isoglot import __version__
 from isoglot.errors import CorpusError, ModelError
 from isoglot.evaluate.run import (
+    add_to_file,
     evaluate_retrieval,
     fingerprint,
     model_folder,
@@ -17,6 +20,7 @@ from isoglot.evaluate.run import (
     scored_without,
 )
 from isoglot.models import Encoder, ModelConfig, export
+from isoglot.results import Results
 
 
 def test_the_results_file(folder, corpus, tmp_path):
@@ -24,8 +28,10 @@ def test_the_results_file(folder, corpus, tmp_path):
     results = evaluate_retrieval(folder, [pairs], most=7)
     results.write(tmp_path / "new/results.json")
     content = json.loads((tmp_path / "new/results.json").read_text(encoding="utf-8"))
-    assert list(content) == ["schema", "isoglot", "model", "fingerprint", "scores"]
-    assert content["schema"] == 1
+    assert list(content) == [
+        "schema", "isoglot", "model", "fingerprint", "scores", "commit", "selection", "averages",
+    ]  # fmt: skip
+    assert content["schema"] == 2
     assert content["isoglot"] == __version__
     assert content["model"] == str(folder)
     assert len(content["scores"]) == 2 * 4, "two directions, three layers and the embeddings"
@@ -38,8 +44,23 @@ def test_the_results_file(folder, corpus, tmp_path):
         "count": 7,
         "higher_is_better": True,
         "layer": 0,
+        "seed": None,
+        "scenario": None,
     }
     assert [file.name for file in (tmp_path / "new").iterdir()] == ["results.json"]
+
+
+def test_other_scores_of_the_model_stay(folder, corpus, tmp_path):
+    pairs = corpus.folder.parent / "raw/pairs/aa-bb.tsv"
+    out = tmp_path / "results.json"
+    results = evaluate_retrieval(folder, [pairs], most=7)
+    other = replace(results.scores[0], task="tatoeba", value=0.25)
+    replace(results, scores=(other, replace(results.scores[0], value=9.0))).write(out)
+    add_to_file(results, out)
+    assert Results.read(out).scores == (other, *results.scores), "and none is there twice"
+    replace(results, fingerprint="another", scores=(other,)).write(out)
+    add_to_file(results, out)
+    assert Results.read(out) == results
 
 
 def test_the_fingerprint_is_that_of_the_weights(folder):
@@ -64,6 +85,8 @@ def test_nothing_is_compiled_for_the_shapes_of_sentences(folder):
 def test_what_a_model_is_scored_without(corpus, tmp_path, where):
     settings = ModelConfig(size="tiny", layers=1, hidden=8, heads=1, languages=where)
     encoder = Encoder.build(settings, corpus.vocabulary, languages=corpus.languages)
+    if encoder.languages is not None:
+        torch.nn.init.ones_(encoder.languages.weight)
     export(encoder, tmp_path / "m", tokenizer_folder=corpus.tokenizer_folder, card="")
     note = scored_without(tmp_path / "m")
     if where == "all":

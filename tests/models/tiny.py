@@ -62,6 +62,7 @@ def tiny_model(architecture: str, *, attention: str = PACKED, seed: int = 0) -> 
 
 def tiny_encoder(architecture: str, **settings: Any) -> Encoder:
     """An encoder around a tiny model, in evaluation mode."""
+    settings = {"languages": "none", **settings}
     return Encoder(tiny_model(architecture), ModelConfig(**settings), languages=LANGUAGES).eval()
 
 

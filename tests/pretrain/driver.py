@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -14,6 +15,8 @@ from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import ParallelStream, TextStream
 from isoglot.corpus import Corpus
 from isoglot.models import ModelConfig
+from isoglot.objectives import MoCo
+from isoglot.objectives.contrast import MomentumConfig, QueueConfig
 from isoglot.pretrain import checkpoint
 from isoglot.pretrain.checkpoint import CheckpointConfig
 from isoglot.pretrain.config import PretrainConfig, StageConfig, WatchConfig
@@ -22,6 +25,7 @@ from isoglot.pretrain.run import pretrain
 
 STEPS = (10, 8)
 """Two stages, so that resuming happens in either."""
+CONTRAST_STEPS = (3, 9)
 
 
 def config(workers: int = 0, **changes: object) -> PretrainConfig:
@@ -51,19 +55,36 @@ def config(workers: int = 0, **changes: object) -> PretrainConfig:
     return PretrainConfig(**settings)  # type: ignore[arg-type]
 
 
+def contrast(workers: int = 0) -> PretrainConfig:
+    """Momentum contrast in the second stage; most micro-batches have no pairs."""
+    plain = config(workers)
+    first = replace(plain.stages[0], steps=CONTRAST_STEPS[0])
+    text, queue = plain.stages[0].streams["text"], QueueConfig(size=20)
+    pairs = ParallelStream(objectives=("moco", "tlm"), share=0.1, order="shuffled")
+    second = StageConfig(steps=CONTRAST_STEPS[1], streams={"text": text, "parallel": pairs})
+    return replace(
+        plain,
+        stages=(first, second),
+        objectives={"moco": MoCo(queue=queue, momentum=MomentumConfig(value=0.9))},
+        batch=BatchConfig(rows=8, micro_rows=2, row_length=96),
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("corpus", type=Path)
     parser.add_argument("run", type=Path)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--contrast", action="store_true")
     parser.add_argument("--kill-in-save", type=int, default=0)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.kill_in_save:
         die_at_sync(arguments.kill_in_save)
+    chosen = contrast if arguments.contrast else config
     pretrain(
-        config(arguments.workers),
+        chosen(arguments.workers),
         Corpus.open(arguments.corpus),
         arguments.run,
         resume=arguments.resume,

@@ -20,7 +20,7 @@ def test_it_resolves(name):
     assert recipe.summary
     assert recipe.paper
     assert recipe.differs
-    assert all(stage.steps > 0 for stage in recipe.stages)
+    assert all((stage.steps or stage.epochs or 0) > 0 for stage in recipe.stages)
     assert objectives_of(recipe)
     assert recipe.batch.rows % recipe.batch.micro_rows == 0
 

@@ -51,7 +51,10 @@ def test_it_reads_like_this():
     lines = text.splitlines()
     assert lines[0] == "name: tiny                        # What it is called."
     assert "  betas: [0.9, 0.98]              # Decay rates of the two moments." in lines
-    assert "- steps: 400                      # Optimizer steps of this stage." in lines
+    assert (
+        "- steps: 400                      # Optimizer steps of this stage; none: its epochs say."
+        in lines
+    )
     assert (
         "      objectives: [mlm]           # The objectives that read each draw of this stream."
         in lines

@@ -18,7 +18,10 @@ from isoglot.recipe import load_recipe
         ("loader.workers=-1", "loader: loader.workers must not be negative"),
         ("stages=[]", "a recipe needs a stage"),
         ("stages.0.streams={}", "stages.0: a stage needs a stream"),
-        ("stages.0.steps=0", "stages.0: a stage needs steps"),
+        ("stages.0.steps=0", "stages.0: a stage needs steps: 1 or more"),
+        ("stages.0.steps=null", "stages.0: a stage needs steps, or epochs"),
+        ("stages.0.epochs=0", "stages.0: a stage needs epochs: above 0"),
+        ("stages.0.streams.parallel.first=0", "first must be 1 or more, or none"),
         (
             "stages.0.streams.text.objectives=[]",
             "stages.0.streams.text: a stream needs an objective",

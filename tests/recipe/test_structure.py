@@ -67,7 +67,7 @@ stages:
     assert (
         refusal(load, text, "watch.trackers=tensorboard")
         == """\
-15 faults in the settings:
+14 faults in the settings:
   --set: watch.trackers: expected a list, got 'tensorboard'
   a.yaml:2: model.dropout: expected a number, got '0.2'
   a.yaml:2: model.sise: unknown setting; did you mean 'size'?
@@ -78,7 +78,6 @@ stages:
   a.yaml:8: objectives.mlm.masking.unit: 'wrod' is not possible; did you mean 'word'?
   a.yaml:9: objectives.mml: there is no objective 'mml': did you mean 'mlm'?
   a.yaml:10: loader: expected settings (key: value), got 'many'
-  a.yaml:12: stages.0.steps: this setting is needed and has no default
   a.yaml:13: stages.0.streams.text.objectives.1: there is no objective 'tml': did you mean 'tlm'?
   a.yaml:13: stages.0.streams.text.share: expected a number, got 'a half'
   a.yaml:14: stages.0.streams.parallel.objectives: expected a list, got 'tlm'

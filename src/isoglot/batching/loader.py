@@ -7,7 +7,9 @@ cursor of the last step trained on resumes bit for bit, at once, however far wor
 
 from __future__ import annotations
 
+import atexit
 import signal
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -139,7 +141,10 @@ class Loader:
             pin_memory=self.pin_memory,
             worker_init_fn=_leave_interrupts_to_the_parent,
         )
-        return iter(loader)
+        batches = iter(loader)
+        if self.workers.workers:
+            _stop_workers_at_exit(batches)
+        return batches
 
 
 class _Plans:
@@ -182,6 +187,21 @@ def _capacity(mixture: Mixture, tokens: int) -> int:
 
 def _as_it_is(batch: Any) -> Any:
     return batch
+
+
+def _stop_workers_at_exit(batches: Any) -> None:
+    """Tell workers to end when the process does, even if it ends by an exception.
+
+    The traceback then keeps the iterator alive, and multiprocessing would end the workers with a
+    signal that they ignore and wait for them for ever.
+    """
+    alive = weakref.ref(batches)
+
+    def stop() -> None:
+        if (left := alive()) is not None:
+            left._shutdown_workers()  # noqa: SLF001
+
+    atexit.register(stop)
 
 
 def _leave_interrupts_to_the_parent(_: int) -> None:

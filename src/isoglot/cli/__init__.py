@@ -13,7 +13,7 @@ from typing_extensions import override
 from isoglot import __version__
 from isoglot.errors import IsoglotError
 
-_VERBS = ("demo", "prepare", "pretrain", "evaluate", "show")
+_VERBS = ("demo", "prepare", "pretrain", "finetune", "evaluate", "study", "report", "draw", "show")
 """In the order in which a newcomer meets them."""
 
 
@@ -54,7 +54,17 @@ def _options(
 def main() -> None:
     """Run the command line; a user's fault ends in its sentence, not in a traceback."""
     # verbs register themselves with `app`
-    from isoglot.cli import demo, evaluate, prepare, pretrain, show  # noqa: F401
+    from isoglot.cli import (  # noqa: F401
+        demo,
+        draw,
+        evaluate,
+        finetune,
+        prepare,
+        pretrain,
+        report,
+        show,
+        study,
+    )
 
     try:
         app()

@@ -40,29 +40,18 @@ def pretrain(
     """
     from rich.console import Console
 
+    from isoglot.cli.own_corpus import corpus_for
     from isoglot.cli.progress import without_bars_of_others
     from isoglot.corpus import Corpus
-    from isoglot.errors import RecipeError
     from isoglot.pretrain.run import pretrain as run
     from isoglot.recipe import dump, load_recipe
 
     without_bars_of_others()
     loaded = load_recipe(recipe, settings)
     terminal = Console(stderr=True)
-    if corpus is None and loaded.corpus == "testbed":
-        from isoglot.demo import generated_corpus
-
-        corpus = generated_corpus(Path("corpora/testbed"), terminal)
-    elif corpus is None:
-        if loaded.corpus is None:
-            raise RecipeError(
-                f"the recipe {loaded.name!r} names no corpus: give one with --corpus FOLDER "
-                f"(`isoglot prepare` makes it)."
-            )
-        corpus = Path(loaded.corpus)
     outcome = run(
         loaded,
-        Corpus.open(corpus),
+        Corpus.open(corpus_for(loaded, corpus, terminal)),
         out or Path("runs") / loaded.name,
         resume=resume,
         name=loaded.name,

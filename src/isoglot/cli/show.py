@@ -12,7 +12,7 @@ from isoglot.cli import app
 from isoglot.cli.tables import print_table
 
 show = typer.Typer(
-    help="Show recipes, objectives, streams, tasks; one recipe in full; what a corpus holds.",
+    help="Show recipes, objectives, streams, tasks, protocols; a recipe in full; a corpus.",
     no_args_is_help=True,
 )
 app.add_typer(show, name="show")
@@ -73,15 +73,33 @@ def streams() -> None:
 
 @show.command()
 def tasks(markdown: bool = _MARKDOWN) -> None:
-    """List the tasks that `isoglot evaluate` scores."""
+    """List the tasks that `isoglot evaluate` and `isoglot finetune` score."""
     from isoglot.evaluate import RETRIEVAL
+    from isoglot.tasks import TASKS
 
-    name = f"`{RETRIEVAL}`" if markdown else RETRIEVAL
-    metric = "accuracy@1, both directions, every layer"
+    own = "the nearest sentence, on your own --pairs"
+    rows = [[RETRIEVAL, "retrieval", own, "any", "accuracy@1", "your own"]]
+    rows += [
+        [task.name, task.kind, task.line, task.languages, task.metrics[0].name, task.licence]
+        for task in TASKS
+    ]
+    if markdown:
+        rows = [[f"`{name}`", *others] for name, *others in rows]
     print_table(
-        ["task", "kind", "metric"],
-        [[name, "nearest sentence in the other language; no training", metric]],
+        ["task", "kind", "what is asked", "languages", "metric", "licence of the data"],
+        rows,
         markdown=markdown,
+    )
+
+
+@show.command()
+def protocols() -> None:
+    """List the fine-tuning settings that `isoglot finetune --protocol` can name."""
+    from isoglot.finetune.protocols import PROTOCOLS
+
+    print_table(
+        ["protocol", "where its settings are from", "seeds"],
+        [[name, protocol.line, str(protocol.seeds)] for name, protocol in PROTOCOLS.items()],
     )
 
 

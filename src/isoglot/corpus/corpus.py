@@ -81,9 +81,29 @@ class Corpus:
         """What batching needs to know of the tokenizer."""
         return load_vocabulary(self.tokenizer_folder)
 
+    def pieces(self) -> list[str]:
+        """What each id spells, special tokens as they are written."""
+        tokenizer = open_tokenizer(self.tokenizer_folder)
+        ids = [[number] for number in range(self.vocabulary.size)]
+        spelled: list[str] = tokenizer.backend_tokenizer.decode_batch(
+            ids, skip_special_tokens=False
+        )
+        return spelled
+
     def sources(self, kind: Kind) -> list[str]:
         """The names of all sources of one kind, sorted."""
         return sorted(name for name, entry in self.manifest.sources.items() if entry.kind == kind)
+
+    def tokens_of_languages(self) -> dict[str, int]:
+        """Tokens to train on in each language, in text and in either side of pairs."""
+        found = dict.fromkeys(self.languages, 0)
+        for entry in self.manifest.sources.values():
+            for name, splits in entry.languages.items():
+                codes = name.split("-") if entry.kind == "pairs" else [name]
+                tokens = splits["train"].tokens
+                for code, column in zip(codes, columns_of(entry.kind), strict=True):
+                    found[code] += tokens.get(column, 0)
+        return found
 
     def table(self, source: str, language: str, split: Split) -> Table:
         """The rows of one split of one language (or pair) of a source."""

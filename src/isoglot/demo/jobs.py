@@ -81,7 +81,7 @@ def _train(job: Job) -> Outcome:
     if job.start is not None:
         recipe = replace(recipe, model=replace(recipe.model, start=str(job.start), size=None))
     corpus = Corpus.open(job.corpus)
-    steps = sum(stage.steps for stage in recipe.stages)
+    steps = sum(stage.steps or 0 for stage in recipe.stages)
     done = pretrain(
         recipe,
         corpus,

@@ -1,6 +1,16 @@
 """Judging an encoder across languages. Reads a Hugging Face folder; gives scores."""
 
 from isoglot.evaluate.embed import embed
+from isoglot.evaluate.nearest import nearest
 from isoglot.evaluate.retrieval import RETRIEVAL, accuracies, best_layer, retrieval
+from isoglot.evaluate.settings import FeatureSettings
 
-__all__ = ["RETRIEVAL", "accuracies", "best_layer", "embed", "retrieval"]
+__all__ = [
+    "RETRIEVAL",
+    "FeatureSettings",
+    "accuracies",
+    "best_layer",
+    "embed",
+    "nearest",
+    "retrieval",
+]

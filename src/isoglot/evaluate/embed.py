@@ -1,6 +1,7 @@
 """Sentence vectors from an encoder without training it: the mean of a layer's states, every layer.
 
 Special tokens count in the mean, as in XTREME's Tatoeba script, unless they are left out.
+`in_batches` is the pass over sequences that all feature-based evaluation shares.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import torch
 from isoglot.types import Rows, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from isoglot.models import Encoder
+    from isoglot.models import Encoder, States
+    from isoglot.types import LongArray
 
 _TOKENS_AT_A_TIME = 8192
 
@@ -30,17 +32,47 @@ def embed(
     progress: Callable[[int], None] | None = None,
 ) -> torch.Tensor:
     """(layers + 1, sentences, D) mean-pooled states on the CPU; sentences too long are cut."""
-    encoder.eval()
-    device = next(encoder.parameters()).device
     encoded = tokenizer(
         list(sentences), truncation=True, max_length=encoder.max_positions, padding=False
     )["input_ids"]
     special = torch.tensor(sorted(set(tokenizer.all_special_ids)))
-    order = np.argsort([len(ids) for ids in encoded], kind="stable")
     pooled: torch.Tensor | None = None
+    done = 0
+    for chosen, rows, states in in_batches(encoder, encoded, tokenizer.pad_token_id):
+        assert states.layers is not None
+        counted = rows.sequences >= 0
+        if skip_special:
+            counted &= ~torch.isin(rows.ids, special)
+        weights = counted.float() / counted.sum(dim=1, keepdim=True).clamp(min=1)
+        means = torch.stack(
+            [
+                torch.einsum("bl,bld->bd", weights.to(layer.device), layer.float()).cpu()
+                for layer in states.layers
+            ]
+        )
+        if pooled is None:
+            pooled = torch.zeros(len(means), len(sentences), means.shape[-1])
+        pooled[:, chosen] = means
+        done += len(chosen)
+        if progress is not None:
+            progress(done)
+    assert pooled is not None, "there is at least one sentence"
+    return pooled
+
+
+@torch.no_grad()
+def in_batches(
+    encoder: Encoder, encoded: Sequence[list[int]], pad: int, *, layers: bool = True
+) -> Iterator[tuple[LongArray, Rows, States]]:
+    """Encode sequences of ids, short ones first, as many at a time as the memory likes.
+
+    Gives the indices of the sequences of a batch, its rows (on the CPU) and their states.
+    """
+    encoder.eval()
+    device = next(encoder.parameters()).device
+    order = np.argsort([len(ids) for ids in encoded], kind="stable")
     start = 0
     while start < len(order):
-        longest = len(encoded[order[start]])
         number = 1
         while start + number < len(order):
             longest = len(encoded[order[start + number]])
@@ -48,26 +80,9 @@ def embed(
                 break
             number += 1
         chosen = order[start : start + number]
-        rows = _padded([encoded[i] for i in chosen], tokenizer.pad_token_id)
-        layers = encoder(rows.to(device), layers=True).layers
-        counted = rows.sequences >= 0
-        if skip_special:
-            counted &= ~torch.isin(rows.ids, special)
-        weights = counted.float() / counted.sum(dim=1, keepdim=True).clamp(min=1)
-        means = torch.stack(
-            [
-                torch.einsum("bl,bld->bd", weights.to(device), layer.float()).cpu()
-                for layer in layers
-            ]
-        )
-        if pooled is None:
-            pooled = torch.zeros(len(layers), len(sentences), means.shape[-1])
-        pooled[:, chosen] = means
+        rows = _padded([encoded[i] for i in chosen], pad)
+        yield chosen, rows, encoder(rows.to(device), layers=layers)
         start += number
-        if progress is not None:
-            progress(start)
-    assert pooled is not None, "there is at least one sentence"
-    return pooled
 
 
 def _padded(sequences: list[list[int]], pad: int) -> Rows:

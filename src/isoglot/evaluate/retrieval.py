@@ -8,22 +8,26 @@ XTREME, at all layers. A sentence that occurs several times on one side has seve
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import torch
-import torch.nn.functional as F
-
+from isoglot.evaluate.cells import scores, taken
 from isoglot.evaluate.embed import embed
+from isoglot.evaluate.nearest import chosen, nearest
 from isoglot.results import Score
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    import torch
+
+    from isoglot.evaluate.settings import FeatureSettings
     from isoglot.models import Encoder
+    from isoglot.tasks import Part, Task
+    from isoglot.tasks.examples import Translated
 
 RETRIEVAL = "retrieval"
 VERSION = 1
-_BLOCK = 1024
 
 
 def retrieval(
@@ -39,19 +43,17 @@ def retrieval(
     With `center`, each side's mean vector is taken off first: what is left is what the sentences of
     a language do not share (Libovický et al., 2020). It needs no translations, only text.
     """
-    scores = []
+    found = []
     for name, (first, second) in pairs.items():
         if progress is not None:
             progress(name)
         codes = name.split("-")
-        sides = [embed(encoder, tokenizer, texts) for texts in (first, second)]
-        if center:
-            sides = [side - side.mean(dim=1, keepdim=True) for side in sides]
+        sides = _sides(encoder, tokenizer, first, second, center=center)
         for layer in range(len(sides[0])):
             there = accuracies(sides[0][layer], sides[1][layer], second)
             back = accuracies(sides[1][layer], sides[0][layer], first)
             for direction, value in ((codes, there), (codes[::-1], back)):
-                scores.append(
+                found.append(
                     Score(
                         task=RETRIEVAL,
                         version=VERSION,
@@ -62,31 +64,70 @@ def retrieval(
                         layer=layer,
                     )
                 )
-    return scores
+    return found
+
+
+def score_retrieval(
+    encoder: Encoder,
+    tokenizer: Any,
+    task: Task[Translated, int],
+    parts: Sequence[Part],
+    settings: FeatureSettings,
+) -> list[Score]:
+    """A task's accuracy@1 at every layer: each direction, and their mean."""
+    found: list[Score] = []
+    for part in parts:
+        examples = taken(task.read(part), settings.most)
+        flipped = [replace(pair, first=pair.second, second=pair.first) for pair in examples]
+        first, second = [pair.first for pair in examples], [pair.second for pair in examples]
+        sides = _sides(encoder, tokenizer, first, second, center=settings.center)
+        codes = part.language.split("-")
+        k = settings.neighbours if settings.margin else 1
+        for layer in range(len(sides[0])):
+            there, back = nearest(sides[0][layer], sides[1][layer], k=k)
+            values = {}
+            for way, pairs, mine, others in (
+                (codes, examples, there, back),
+                (codes[::-1], flipped, back, there),
+            ):
+                said = chosen(mine, others, margin=settings.margin)[0].tolist()
+                for metric, value in task.score(pairs, said, part.language).items():
+                    values[f"{metric} {'→'.join(way)}"] = value
+            mean = sum(values.values()) / len(values)
+            values = {task.metrics[0].name: mean, **values}
+            found += scores(
+                task, part.language, values, count=len(examples), settings=settings, layer=layer
+            )
+    return found
 
 
 def accuracies(queries: torch.Tensor, candidates: torch.Tensor, texts: Sequence[str]) -> float:
     """Share of queries whose nearest candidate is theirs, or has the very same text."""
-    candidates = F.normalize(candidates, dim=-1)
-    numbers: dict[str, int] = {}
-    same = torch.tensor([numbers.setdefault(text, len(numbers)) for text in texts])
-    right = 0
-    for start in range(0, len(queries), _BLOCK):
-        block = F.normalize(queries[start : start + _BLOCK], dim=-1)
-        found = (block @ candidates.T).argmax(dim=1)
-        right += int((same[found] == same[start : start + len(block)]).sum())
-    return right / len(queries)
+    found: list[int] = nearest(queries, candidates)[0].indices[:, 0].tolist()
+    right = sum(texts[best] == text for best, text in zip(found, texts, strict=True))
+    return right / len(texts)
 
 
-def best_layer(scores: Iterable[Score]) -> tuple[int, dict[str, float]]:
+def best_layer(found: Iterable[Score]) -> tuple[int, dict[str, float]]:
     """The layer with the best average over languages, and each language's mean there."""
     by_layer: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for score in scores:
+    sign = 1
+    for score in found:
         assert score.layer is not None
+        sign = 1 if score.higher_is_better else -1
         by_layer[score.layer][score.language].append(score.value)
     means = {
         layer: {language: sum(values) / len(values) for language, values in languages.items()}
         for layer, languages in by_layer.items()
     }
-    best = max(means, key=lambda layer: (sum(means[layer].values()), -layer))
+    best = max(means, key=lambda layer: (sign * sum(means[layer].values()), -layer))
     return best, means[best]
+
+
+def _sides(
+    encoder: Encoder, tokenizer: Any, first: Sequence[str], second: Sequence[str], *, center: bool
+) -> list[torch.Tensor]:
+    sides = [embed(encoder, tokenizer, texts) for texts in (first, second)]
+    if center:
+        sides = [side - side.mean(dim=1, keepdim=True) for side in sides]
+    return sides

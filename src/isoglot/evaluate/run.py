@@ -1,21 +1,46 @@
-"""An evaluation of one model folder: open it, score it, say what was scored."""
+"""An evaluation of one model folder: open it, score it, say what was scored.
+
+folder, tasks, data --cells--> cells not done --by kind--> scores, kept at once
+"""
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from isoglot.corpus.readers import Record
 from isoglot.corpus.readers.pairs import PairsReader
-from isoglot.errors import CorpusError, ModelError
+from isoglot.errors import CorpusError, IsoglotError, ModelError
+from isoglot.evaluate.averages import averages
+from isoglot.evaluate.cells import is_done, parts_to_score
+from isoglot.evaluate.commit import commit
+from isoglot.evaluate.kinds import SCORERS
 from isoglot.evaluate.retrieval import retrieval
 from isoglot.models import Encoder, ModelConfig, language_embeddings
-from isoglot.results import Results
+from isoglot.results import Results, ResultsError
+from isoglot.tasks import FINE_TUNED, find_task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
+
+    from isoglot.evaluate.probing import Guess
+    from isoglot.evaluate.settings import FeatureSettings
+    from isoglot.results import Score
+    from isoglot.tasks import Part, Task
+    from isoglot.tasks.examples import Fact
+
+
+class FineTuner(Protocol):
+    """What scores the kinds that are fine-tuned: it trains, and gives a list for each training."""
+
+    def __call__(
+        self, folder: Path, task: Task[Any, Any], data: Path, *, finished: Iterable[Score]
+    ) -> Iterator[list[Score]]:
+        """Train on and score a task, but for what is finished."""
 
 
 def model_folder(path: Path) -> Path:
@@ -38,6 +63,142 @@ def evaluate_retrieval(
     progress: Callable[[str], None] | None = None,
 ) -> Results:
     """Retrieval scores of a model folder on files of translations named like en-de.tsv."""
+    pairs = read_pairs(files, most)
+    encoder, tokenizer = open_for_scoring(folder)
+    return Results(
+        model=str(folder),
+        fingerprint=fingerprint(folder),
+        scores=tuple(retrieval(encoder, tokenizer, pairs, center=center, progress=progress)),
+        commit=commit(),
+    )
+
+
+def evaluate_tasks(
+    folder: Path,
+    names: Sequence[str],
+    data: Path,
+    settings: FeatureSettings,
+    *,
+    out: Path,
+    languages: Collection[str] | None = None,
+    fine_tuner: FineTuner | None = None,
+    selection: str | None = None,
+    progress: Callable[[str, int, int | None], None] | None = None,
+    listen: Callable[[str, str, Fact, Guess], None] | None = None,
+) -> Results:
+    """Score a model folder on tasks by name; what `out` already holds is not scored again.
+
+    Args:
+        folder: a Hugging Face folder.
+        names: tasks, see `isoglot.tasks.TASKS`.
+        data: where their files lie.
+        settings: how features are read.
+        out: results file, read where it exists and written after every cell.
+        languages: codes to keep; none: all there are.
+        fine_tuner: who trains for the kinds that need it; none: they are refused.
+        selection: how it chooses among epochs, for the results file.
+        progress: told (task, cells done, all cells).
+        listen: told (task, language, fact, guess) of each probed fact.
+
+    Raises:
+        IsoglotError: an unknown task, one that is fine-tuned without `fine_tuner`, a file that is
+            missing or damaged, or results of another model in `out`.
+    """
+    tasks = [find_task(name) for name in names]
+    if fine_tuner is None:
+        _check_features(tasks)
+    cells = [
+        [] if task.kind in FINE_TUNED else parts_to_score(task, data, languages) for task in tasks
+    ]
+    if not any(cells) and fine_tuner is None:
+        have = sorted({part.language for task in tasks for part in task.parts(data)})
+        raise CorpusError(f"{data} has {', '.join(names)} only in {', '.join(have)}.")
+    results = _begun(folder, out)
+    results = replace(results, selection=selection or results.selection, commit=commit())
+    reader = _Reader(folder, settings, listen)
+    for task, parts in zip(tasks, cells, strict=True):
+        if fine_tuner is not None and task.kind in FINE_TUNED:
+            for found in fine_tuner(folder, task, data, finished=results.scores):
+                results = _added(results, found, out)
+        for number, part in enumerate(parts):
+            if progress is not None:
+                progress(task.name, number, len(parts))
+            heard = listen is not None and task.kind == "probe"
+            scenario = settings.scenario(task.kind)
+            if heard or not is_done(results.scores, task, part.language, scenario):
+                results = _added(results, reader.scores(task, part), out)
+        if progress is not None and parts:
+            progress(task.name, len(parts), len(parts))
+    return results
+
+
+def _check_features(tasks: Sequence[Task[Any, Any]]) -> None:
+    for task in tasks:
+        if task.kind in FINE_TUNED:
+            raise IsoglotError(
+                f"{task.name} has to be fine-tuned. Use isoglot finetune; evaluate scores tasks "
+                "that read a model as it is."
+            )
+
+
+class _Reader:
+    """Scores cells by reading features; the model is opened for the first of them."""
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: FeatureSettings,
+        listen: Callable[[str, str, Fact, Guess], None] | None,
+    ) -> None:
+        self._folder, self._settings, self._listen = folder, settings, listen
+        self._opened: tuple[Encoder, Any] | None = None
+
+    def scores(self, task: Task[Any, Any], part: Part) -> list[Score]:
+        """All layers' scores of one cell."""
+        self._opened = self._opened or open_for_scoring(self._folder)
+        score = SCORERS[task.kind]
+        if self._listen is not None and task.kind == "probe":
+            score = partial(score, listen=partial(self._listen, task.name))
+        found: list[Score] = score(*self._opened, task, [part], self._settings)
+        return found
+
+
+def _begun(folder: Path, out: Path) -> Results:
+    """The results so far: those in the file, if it is of this model."""
+    mark = fingerprint(folder)
+    if not out.is_file():
+        return Results(model=str(folder), fingerprint=mark, scores=())
+    results = Results.read(out)
+    if results.fingerprint != mark:
+        raise ResultsError(
+            f"{out} has scores of another model, {results.model}. Name another file with --out."
+        )
+    return results
+
+
+def _what(score: Score) -> Score:
+    """What a score is of, without what it is."""
+    return replace(score, value=0.0, count=0)
+
+
+def _added(results: Results, scores: Sequence[Score], out: Path) -> Results:
+    again = {_what(score) for score in scores}
+    kept = (score for score in results.scores if _what(score) not in again)
+    results = replace(results, scores=(*kept, *scores))
+    results.write(out, averages=averages(results.scores))
+    return results
+
+
+def add_to_file(results: Results, out: Path) -> None:
+    """Write results beside those of the same model that a file has; those of another are gone."""
+    before = Results.read(out) if out.is_file() else None
+    if before is None or before.fingerprint != results.fingerprint:
+        before = replace(results, scores=())
+    _added(replace(before, commit=results.commit), results.scores, out)
+
+
+def read_pairs(files: Sequence[Path], most: int) -> dict[str, tuple[list[str], list[str]]]:
+    """The two sides of files of translations, by the languages they are named after."""
     pairs = {}
     for file in files:
         name = file.name.split(".")[0]
@@ -46,12 +207,7 @@ def evaluate_retrieval(
         pairs[name] = _read_pairs(file, most)
         if not pairs[name][0]:
             raise CorpusError(f"{file} has no pair of sentences (two columns, a tab between).")
-    encoder, tokenizer = open_for_scoring(folder)
-    return Results(
-        model=str(folder),
-        fingerprint=fingerprint(folder),
-        scores=tuple(retrieval(encoder, tokenizer, pairs, center=center, progress=progress)),
-    )
+    return pairs
 
 
 def _read_pairs(file: Path, most: int) -> tuple[list[str], list[str]]:

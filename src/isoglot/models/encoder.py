@@ -53,7 +53,7 @@ class ModelConfig:
     """Longest sequence of a model made from scratch; one that is opened keeps its own."""
     dropout: float | None = None
     """Dropout of hidden states; left out, the model's own. Attention dropout is always 0."""
-    languages: Literal["none", "all", "slots"] = "none"
+    languages: Literal["none", "all", "slots"] = "slots"
     """Language embeddings, a start folder's own first: none, on all tokens, or only on slots."""
     attention: Literal["auto", "sdpa", "flex"] = "auto"
     """How the mask runs: flex on a GPU and sdpa elsewhere (auto), or always one of them."""
@@ -98,8 +98,8 @@ class Encoder(nn.Module):
         embeddings = model.get_input_embeddings()
         self.languages: nn.Embedding | None = None
         self.language_codes: tuple[str, ...] = ()
-        if settings.languages != "none":
-            assert languages, "language embeddings need languages"
+        assert languages or settings.languages != "all", "language embeddings need languages"
+        if languages and settings.languages != "none":
             self.language_codes = tuple(languages)
             self.languages = nn.Embedding(len(languages), embeddings.embedding_dim)
             nn.init.zeros_(self.languages.weight)

@@ -67,7 +67,8 @@ def export(
         encoder.model.save_pretrained(written)
         _save_config(encoder, written)
         _copy_tokenizer(tokenizer_folder, written)
-        if encoder.languages is not None:
+        if has_language_embeddings(encoder):
+            assert encoder.languages is not None
             language_embeddings.save(
                 written,
                 encoder.languages,
@@ -84,9 +85,14 @@ def export(
     return losses
 
 
+def has_language_embeddings(encoder: Encoder) -> bool:
+    """Has training moved them? They begin at zero, and stay there where no token carries one."""
+    return encoder.languages is not None and bool(encoder.languages.weight.any())
+
+
 def what_is_lost(encoder: Encoder) -> list[str]:
     """What a plain Hugging Face model cannot hold of this encoder."""
-    if encoder.languages is None:
+    if not has_language_embeddings(encoder):
         return []
     kept = (
         f"They are in {language_embeddings.FILE}, by language code: Isoglot goes on with them when "

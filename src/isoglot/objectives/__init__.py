@@ -6,10 +6,13 @@ import importlib
 
 from isoglot.errors import RecipeError, nearest
 from isoglot.objectives.base import Encoded, Inference, LossSum, Objective, ObjectiveModule
+from isoglot.objectives.btmlm import BTMLM
+from isoglot.objectives.camlm import CAMLM
 from isoglot.objectives.mlm import MLM
+from isoglot.objectives.moco import MoCo
 from isoglot.objectives.tlm import TLM
 
-OBJECTIVES: tuple[type[Objective], ...] = (MLM, TLM)
+OBJECTIVES: tuple[type[Objective], ...] = (MLM, TLM, CAMLM, BTMLM, MoCo)
 
 
 def find_objective(name: str) -> type[Objective]:
@@ -31,12 +34,15 @@ def find_objective(name: str) -> type[Objective]:
 
 
 __all__ = [
+    "BTMLM",
+    "CAMLM",
     "MLM",
     "OBJECTIVES",
     "TLM",
     "Encoded",
     "Inference",
     "LossSum",
+    "MoCo",
     "Objective",
     "ObjectiveModule",
     "find_objective",

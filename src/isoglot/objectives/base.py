@@ -24,7 +24,6 @@ from isoglot.types import Batch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from isoglot.batching.streams import SequenceMaker
     from isoglot.corpus import Corpus
     from isoglot.types import Example, IntArray, Rows, Sequence, Vocabulary
 
@@ -148,10 +147,6 @@ class Objective(ABC):
         self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator
     ) -> tuple[Sequence, ...]:
         """The sequences of one example."""
-
-    def maker(self, corpus: Corpus) -> SequenceMaker:  # noqa: ARG002 (most need nothing of it)
-        """The data half, told of the corpus it will read."""
-        return self
 
     @abstractmethod
     def module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:

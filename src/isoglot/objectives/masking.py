@@ -46,7 +46,7 @@ class Masking:
 
     def budget(self, lengths: IntArray) -> IntArray:
         """How many of this many tokens are predicted."""
-        return np.asarray(np.maximum(np.rint(self.rate * lengths), 1), np.int32)
+        return share(self.rate, lengths)
 
     def choose(
         self, ids: IntArray, vocabulary: Vocabulary, rng: np.random.Generator
@@ -105,6 +105,11 @@ class Masking:
             units.append(allowed[start:stop])
             budget -= stop - start
         return units
+
+
+def share(rate: float, lengths: IntArray) -> IntArray:
+    """That share of so many tokens, rounded, at least one."""
+    return np.asarray(np.maximum(np.rint(rate * lengths), 1), np.int32)
 
 
 def _words(

@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from isoglot.objectives.base import Objective, ObjectiveModule, Prediction
 from isoglot.objectives.masking import Masking
+from isoglot.objectives.whole import masked, whole
 from isoglot.types import IntArray, Pair, Sequence, Text
 
 if TYPE_CHECKING:
@@ -56,31 +57,17 @@ class MLM(Objective):
                 (example.second, example.second_language),
             )
             return tuple(
-                self._sequence(ids, language, np.zeros(len(ids), np.int32), vocabulary, rng)
+                masked(
+                    whole(ids, language, np.zeros(len(ids), np.int32), vocabulary),
+                    self.masking,
+                    vocabulary,
+                    rng,
+                )
                 for ids, language in sides
             )
         assert isinstance(example, Text)
-        return (self._sequence(example.ids, example.language, example.sentences, vocabulary, rng),)
-
-    def _sequence(
-        self,
-        ids: IntArray,
-        language: int,
-        sentences: IntArray,
-        vocabulary: Vocabulary,
-        rng: np.random.Generator,
-    ) -> Sequence:
-        ids = np.concatenate([[vocabulary.cls], ids, [vocabulary.sep]]).astype(np.int32)
-        units = self.masking.choose(ids, vocabulary, rng)
-        shown, targets = self.masking.hide(ids, units, vocabulary, rng)
-        return Sequence(
-            ids=shown,
-            positions=np.arange(len(ids), dtype=np.int32),
-            languages=np.full(len(ids), language, np.int32),
-            sentences=np.concatenate([sentences[:1], sentences, sentences[-1:]]),
-            parts=np.zeros(len(ids), np.int32),
-            targets=targets,
-        )
+        sequence = whole(example.ids, example.language, example.sentences, vocabulary)
+        return (masked(sequence, self.masking, vocabulary, rng),)
 
     @override
     def module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:

@@ -19,7 +19,8 @@ from typing_extensions import override
 
 from isoglot.objectives.base import Objective, ObjectiveModule, Prediction
 from isoglot.objectives.masking import Masking
-from isoglot.types import IntArray, Pair, Sequence
+from isoglot.objectives.whole import masked
+from isoglot.types import IGNORE, IntArray, Pair, Sequence
 
 if TYPE_CHECKING:
     from isoglot.corpus import Corpus
@@ -74,18 +75,15 @@ class TLM(Objective):
         languages = np.repeat(
             [example.first_language, example.second_language], [len(first), len(second)]
         )
-        units = self.masking.choose(ids, vocabulary, rng)
-        shown, targets = self.masking.hide(ids, units, vocabulary, rng)
-        return (
-            Sequence(
-                ids=shown,
-                positions=positions,
-                languages=np.where(self.language_ids, languages, NO_LANGUAGE).astype(np.int32),
-                sentences=np.repeat([0, 1], [len(first), len(second)]).astype(np.int32),
-                parts=np.zeros(len(ids), np.int32),
-                targets=targets,
-            ),
+        sequence = Sequence(
+            ids=ids,
+            positions=positions,
+            languages=np.where(self.language_ids, languages, NO_LANGUAGE).astype(np.int32),
+            sentences=np.repeat([0, 1], [len(first), len(second)]).astype(np.int32),
+            parts=np.zeros(len(ids), np.int32),
+            targets=np.full(len(ids), IGNORE, np.int32),
         )
+        return (masked(sequence, self.masking, vocabulary, rng),)
 
     @override
     def module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:

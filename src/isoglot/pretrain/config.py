@@ -12,8 +12,9 @@ from isoglot.batching.permutation import key_of
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import StreamConfig
 from isoglot.errors import RecipeError, nearest, require
-from isoglot.models import ModelConfig
+from isoglot.models import ExportConfig, ModelConfig
 from isoglot.objectives import Objective, find_objective
+from isoglot.objectives.slots import check_positions
 from isoglot.pretrain.checkpoint import CheckpointConfig
 from isoglot.pretrain.loop import LossConfig
 from isoglot.pretrain.optim import OptimizerConfig
@@ -23,8 +24,10 @@ from isoglot.pretrain.optim import OptimizerConfig
 class StageConfig:
     """One stage of training: streams, and for how long. Weights go on from stage to stage."""
 
-    steps: int
-    """Optimizer steps of this stage."""
+    steps: int | None = None
+    """Optimizer steps of this stage; none: its epochs say."""
+    epochs: float | None = None
+    """How often to draw as many examples as the streams have; with steps, what ends first."""
     streams: dict[str, StreamConfig]
     """The streams it draws from, each with the objectives that read it."""
     optimizer: OptimizerConfig | None = None
@@ -33,7 +36,9 @@ class StageConfig:
     """Go on with the moments of the stage before instead of starting with none."""
 
     def __post_init__(self) -> None:
-        require(self.steps >= 1, "a stage needs steps: 1 or more")
+        require(self.steps is not None or self.epochs is not None, "a stage needs steps, or epochs")
+        require(self.steps is None or self.steps >= 1, "a stage needs steps: 1 or more")
+        require(self.epochs is None or self.epochs > 0, "a stage needs epochs: above 0")
         require(len(self.streams) > 0, "a stage needs a stream to draw from")
 
 
@@ -80,6 +85,8 @@ class PretrainConfig:
     """When checkpoints are written."""
     watch: WatchConfig = field(default_factory=WatchConfig)
     """What is written down."""
+    export: ExportConfig = field(default_factory=ExportConfig)
+    """What is written beside the plain Hugging Face folder."""
     precision: Literal["auto", "float32", "bf16"] = "auto"
     """Arithmetic: bf16 on a GPU and float32 elsewhere (auto), or always one of them."""
     deterministic: bool = True
@@ -130,4 +137,5 @@ def objectives_of(config: PretrainConfig) -> dict[str, Objective]:
                         f"stream {stream.kind!r}."
                     )
                 found[name] = objective
+    check_positions(found)
     return found

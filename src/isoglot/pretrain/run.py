@@ -1,7 +1,7 @@
 """A whole run: corpus and recipe in, checkpoints, metrics and a Hugging Face folder out.
 
 runs/NAME/
-    recipe.yaml  metrics.jsonl  tensorboard files  checkpoints/  model/
+    recipe.yaml  metrics.jsonl  tensorboard files  checkpoints/  model/  (sentence-transformers/)
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from rich.console import Console as Terminal
 from isoglot.batching.loader import Loader, left_out, open_streams
 from isoglot.batching.permutation import key_of
 from isoglot.errors import CheckpointError
-from isoglot.models import Encoder, export, model_card
+from isoglot.models import Encoder, export, export_sentences, model_card
 from isoglot.pretrain import checkpoint
 from isoglot.pretrain.config import objectives_of
 from isoglot.pretrain.devices import for_processes, make_accelerator, same_bits_twice
+from isoglot.pretrain.epochs import steps_of
 from isoglot.pretrain.hooks import Console, MetricsFile, Trackers, Validation, Writers
 from isoglot.pretrain.hooks.record import step_record
 from isoglot.pretrain.loop import Stage, Step, training_steps
 from isoglot.pretrain.optim import hand_on, make_optimizer
 from isoglot.pretrain.resume import check_cursor, to_resume
+from isoglot.pretrain.sentences import sentence_head
 from isoglot.pretrain.stopping import StopAtSignal
 from isoglot.pretrain.trainee import Trainee
 from isoglot.types import Cursor
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from isoglot.corpus import Corpus
+    from isoglot.models import SentenceHead
     from isoglot.pretrain.config import PretrainConfig, StageConfig
 
 
@@ -100,12 +103,16 @@ class _Run:
             same_bits_twice()
         torch.manual_seed(key_of(config.seed, "weights") >> 1)
         self.objectives = objectives_of(config)
-        self.makers = {name: found.maker(corpus) for name, found in self.objectives.items()}
         if config.model.start is not None and Path(config.model.start).is_dir():
             corpus.check_tokenizer(config.model.start)
+        self.steps = [
+            steps_of(stage, corpus, self.objectives, config.batch, seed=config.seed, number=number)
+            for number, stage in enumerate(config.stages)
+        ]
         encoder = Encoder.build(config.model, corpus.vocabulary, languages=corpus.languages)
         encoder.check_length(config.batch.row_length)
         self.trainee = Trainee(encoder, self.objectives, corpus).to(self.accelerator.device)
+        self.sentence_head = sentence_head(self.trainee, config.export)
         self.state = checkpoint.State(
             stage=0,
             step=0,
@@ -120,7 +127,7 @@ class _Run:
         """Run the stages that are left, then export."""
         optimizer = self._resume() if resume else self._begin()
         if self.config.compile if self.config.compile is not None else self.on_gpu:
-            self.trainee.encoder.compile()
+            self.trainee.compile()
         wrapped = for_processes(self.trainee, self.accelerator)
         writers = self._writers()
         try:
@@ -201,6 +208,9 @@ class _Run:
     ) -> bool:
         """Train one stage; False if it was asked to stop before its last step."""
         loader = self._loader(config)
+        if config.epochs is not None:
+            steps = self.steps[self.state.stage]
+            self.terminal.print(f"epochs {config.epochs:g}: {steps:,} steps", highlight=False)
         stage = Stage(
             trainee=self.trainee,
             wrapped=wrapped,
@@ -211,7 +221,7 @@ class _Run:
                 name: self.objectives[name].weight
                 for name in self.config.objectives_in(self.state.stage)
             },
-            steps=config.steps,
+            steps=self.steps[self.state.stage],
             seed=self.config.seed,
             number=self.state.stage,
             dump=self.folder,
@@ -233,7 +243,7 @@ class _Run:
             )
             if total % self.config.watch.log_every == 0:
                 writers.write(step_record(step, total, self.state))
-            last = step.step == config.steps
+            last = step.step == stage.steps
             every = self.config.watch.validate_every
             if last or (every and total % every == 0):
                 writers.write({"step": total, **validation(self.trainee)})
@@ -244,11 +254,11 @@ class _Run:
                 on_step(step)
         if saved != self.state.total_steps:
             self._save(optimizer)
-        return self.state.step >= config.steps
+        return self.state.step >= stage.steps
 
     def _loader(self, config: StageConfig) -> Loader:
         opened = open_streams(
-            self.corpus, config.streams, self.makers, row_length=self.config.batch.row_length
+            self.corpus, config.streams, self.objectives, row_length=self.config.batch.row_length
         )
         for note in left_out(opened, self.config.batch.row_length):
             self._warn(note)
@@ -272,7 +282,7 @@ class _Run:
         return Validation(
             self.corpus,
             config.streams,
-            self.makers,
+            self.objectives,
             self.config.batch,
             self.accelerator,
             most=self.config.watch.validate_most,
@@ -281,10 +291,9 @@ class _Run:
     def _writers(self) -> Writers:
         if not self.accelerator.is_main_process:
             return Writers()
-        total = sum(stage.steps for stage in self.config.stages)
         writers = Writers(
             MetricsFile(self.folder / "metrics.jsonl", resume_at=self.state.total_steps),
-            Console(self.name, total, self.state.total_steps, self.terminal),
+            Console(self.name, sum(self.steps), self.state.total_steps, self.terminal),
         )
         if self.config.watch.trackers:
             writers.add(Trackers(self.accelerator, self.name))
@@ -314,6 +323,8 @@ class _Run:
                     card=self._card(),
                     recipe_text=self.recipe_text,
                 )
+                if self.sentence_head is not None:
+                    self._export_sentences(model, self.sentence_head)
             self.accelerator.wait_for_everyone()
         return Outcome(
             finished=finished,
@@ -322,6 +333,11 @@ class _Run:
             tokens=self.state.tokens,
             warnings=tuple(warnings),
         )
+
+    def _export_sentences(self, model: Path, head: SentenceHead) -> None:
+        folder = self.folder / "sentence-transformers"
+        export_sentences(model, folder, head, max_length=self.trainee.encoder.max_positions)
+        self.terminal.print(f"sentence-transformers: {folder}", highlight=False, soft_wrap=True)
 
     def _card(self) -> str:
         return model_card(

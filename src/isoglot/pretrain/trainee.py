@@ -7,18 +7,18 @@ Sums come back, never means: the loop knows the counts of the whole step.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from torch import Tensor, nn
 from typing_extensions import override
 
+from isoglot.models import Encoder
 from isoglot.objectives import Encoded, Inference, LossSum, Objective, ObjectiveModule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from isoglot.corpus import Corpus
-    from isoglot.models import Encoder
     from isoglot.types import Batch
 
 
@@ -57,6 +57,13 @@ class Trainee(nn.Module):
             sums[name] = module.loss(encoded)
         self._touch(sums, head.losses)
         return sums
+
+    @override
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the encoder, and the copies of it that objectives keep."""
+        for module in self.modules():
+            if isinstance(module, Encoder):
+                module.compile(*args, **kwargs)
 
     def objective(self, name: str) -> ObjectiveModule:
         """The model half of an objective."""

@@ -15,6 +15,7 @@ from numba import njit
 from typing_extensions import override
 
 from isoglot.batching.streams.base import Longest, Part, StreamConfig
+from isoglot.batching.streams.other_language import OtherLanguages, other_languages
 from isoglot.corpus.readers import Kind
 from isoglot.errors import require
 from isoglot.types import Text
@@ -40,6 +41,10 @@ class TextStream(StreamConfig):
     """Put a separator token between the sentences of a block, as XLM does."""
     across_documents: bool = False
     """Let a block run over the end of a document, as XLM does."""
+    others: tuple[str, ...] = ()
+    """Languages to draw a text's other language from (`btmlm` writes in it); none means all."""
+    other_alpha: float = 0.0
+    """The other language is drawn with p proportional to N^alpha of its tokens: 0 all alike."""
 
     @override
     def __post_init__(self) -> None:
@@ -56,8 +61,14 @@ class TextStream(StreamConfig):
         separator = corpus.vocabulary.sep if self.separators else None
         parts = []
         for source, language in self.selected(corpus):
-            table = corpus.table(source, language, split)
-            part = TextPart(source, language, table, corpus.languages.index(language), separator)
+            part = TextPart(
+                source,
+                language,
+                corpus.table(source, language, split),
+                corpus.languages.index(language),
+                separator,
+                other_languages(corpus, language, self.others, self.other_alpha),
+            )
             part.cut(self, limit)
             part.drop(self, limit, longest, row_length)
             if part.num_examples:
@@ -75,10 +86,16 @@ class TextPart(Part):
     """The blocks of one (source, language): token ranges [start, stop) of a shard."""
 
     def __init__(
-        self, source: str, language: str, table: Table, language_id: int, separator: int | None
+        self,
+        source: str,
+        language: str,
+        table: Table,
+        language_id: int,
+        separator: int | None,
+        others: OtherLanguages,
     ) -> None:
         self.source, self.language, self.table = source, language, table
-        self.language_id, self.separator = language_id, separator
+        self.language_id, self.separator, self.others = language_id, separator, others
         self.num_dropped = 0
 
     def cut(self, config: TextStream, limit: int) -> None:
@@ -144,7 +161,12 @@ class TextPart(Part):
         if self.separator is not None and len(cuts):
             ids = np.insert(ids, cuts, np.int32(self.separator))
             sentences = np.insert(sentences, cuts, sentences[cuts - 1])
-        return Text(ids=ids, sentences=sentences, language=self.language_id)
+        return Text(
+            ids=ids,
+            sentences=sentences,
+            language=self.language_id,
+            other_language=self.others.draw(chance),
+        )
 
     @override
     def where(self, index: int) -> str:

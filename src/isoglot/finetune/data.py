@@ -1,0 +1,74 @@
+"""What a plan trains on: its languages' examples, mixed with their originals where asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from isoglot.errors import CorpusError
+from isoglot.finetune.code_switch import switched
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from isoglot.finetune.scenarios import Plan
+    from isoglot.finetune.settings import FinetuneConfig
+    from isoglot.tasks.base import Split, Task
+
+
+class TrainingData(NamedTuple):
+    """Examples to train on, and which of them, by index, must share a batch."""
+
+    examples: list[Any]
+    couples: list[tuple[int, int]]
+
+
+def training_data(
+    task: Task[Any, Any], folder: Path, plan: Plan, settings: FinetuneConfig
+) -> TrainingData:
+    """The training examples of a plan's languages.
+
+    Raises:
+        CorpusError: a part is missing, damaged or empty, or no translation though it should be.
+    """
+    examples: list[Any] = []
+    couples: list[tuple[int, int]] = []
+    original = plan.original
+    originals = [] if original is None else read(task, folder, original, "train")
+    for language in plan.train:
+        own = read(task, folder, language, "train")[: settings.max_train]
+        if original is None or language == original:
+            examples += own
+        elif settings.code_switch:
+            pairs = switched(own, originals, language=language, original_language=original)
+            begin = len(examples)
+            couples += [(begin + 2 * i, begin + 2 * i + 1) for i in range(len(pairs))]
+            examples += [example for pair in pairs for example in pair]
+        else:
+            _check_translated(own, originals, language, original)
+            examples += own
+    return TrainingData(examples, couples)
+
+
+def read(task: Task[Any, Any], folder: Path, language: str, split: Split) -> list[Any]:
+    """The examples of one part, of which there is at least one."""
+    examples = task.read(task.part(folder, language, split))
+    if not examples:
+        raise CorpusError(
+            f"the {split} part of {task.name} for {language!r} in {folder} has no example."
+        )
+    return examples
+
+
+def _check_translated(
+    own: Sequence[Any], originals: Sequence[Any], language: str, original: str
+) -> None:
+    """Refuse training data that are no translations of the original language's."""
+    known = {example.id for example in originals}
+    missing = [example.id for example in own if example.id not in known]
+    if missing:
+        raise CorpusError(
+            f"{len(missing)} of {len(own)} training rows of {language!r} (the first is "
+            f"{missing[0]!r}) are no translations of rows of {original!r}: their ids differ. "
+            "Use the scenario pooled or supervised for every language's own data."
+        )

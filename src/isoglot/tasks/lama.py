@@ -1,0 +1,111 @@
+"""LAMA: what does a masked language model know of facts? In English, from four corpora."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from typing_extensions import override
+
+from isoglot.tasks.examples import Fact
+from isoglot.tasks.facts import OBJECT, FactTask, filled
+from isoglot.tasks.finding import Layout
+from isoglot.tasks.lines import cell, damaged, json_lines
+from isoglot.tasks.parallel import beside
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from isoglot.tasks.base import Part
+
+_GOOGLE_RE = {
+    "place_of_birth": "[X] was born in [Y] .",
+    "date_of_birth": "[X] (born [Y]).",
+    "place_of_death": "[X] died in [Y] .",
+}
+"""LAMA keeps these three templates in its code."""
+
+
+class Lama(FactTask):
+    """LAMA (Petroni et al. 2019), four corpora of facts. CC BY-NC 4.0.
+
+    Google-RE has 5,527 facts, T-REx 34,039, ConceptNet 11,458 and SQuAD 305. The folder is LAMA's
+    own `data`: `Google_RE/place_of_birth_test.jsonl`, `TREx/P19.jsonl` with the templates in
+    `relations.jsonl`, `ConceptNet/test.jsonl`, `Squad/test.jsonl`. ConceptNet and SQuAD count as
+    one relation each, as in LAMA.
+    """
+
+    name = "lama"
+    languages = "en"
+    line = "facts as cloze sentences, English"
+    paper = "Petroni et al. 2019; XLM-K, Table 5"
+    licence = "CC BY-NC 4.0"
+    layouts: ClassVar = (
+        Layout("lama/data/*/*.jsonl", ("en",), "test"),
+        Layout("LAMA/data/*/*.jsonl", ("en",), "test"),
+    )
+
+    @override
+    def read(self, part: Part) -> list[Fact]:
+        facts: list[Fact] = []
+        for path in part.files:
+            match path.parent.name:
+                case "Google_RE":
+                    relation = path.name.split(".")[0].removesuffix("_test")
+                    template = _GOOGLE_RE.get(relation)
+                    if template is None:
+                        raise damaged(path, 1, f"LAMA has no relation {relation}.")
+                    facts += _templated(path, relation, f"Google-RE {relation}", template)
+                case "TREx":
+                    relation = path.name.split(".")[0]
+                    template, kind = _relations(path)[relation]
+                    facts += _templated(path, relation, f"T-REx {kind}", template)
+                case "ConceptNet":
+                    facts += _sentences(path, "ConceptNet")
+                case "Squad":
+                    facts += _sentences(path, "SQuAD")
+                case other:
+                    raise damaged(path, 1, f"LAMA has no corpus {other}.")
+        return facts
+
+
+def _relations(path: Path) -> dict[str, tuple[str, str]]:
+    """Template and kind (1-1, N-1, N-M) of each relation, from the file that lies above."""
+    file = beside(path.parent, "relations.jsonl")
+    return {
+        row["relation"]: (cell(file, number, row, "template"), cell(file, number, row, "type"))
+        for number, row in json_lines(file)
+    }
+
+
+def _templated(path: Path, relation: str, group: str, template: str) -> list[Fact]:
+    return [
+        Fact(
+            id=str(row.get("uuid") or f"{relation}-{number}"),
+            relation=relation,
+            group=group,
+            prompt=filled(template, cell(path, number, row, "sub_label")),
+            answers=(cell(path, number, row, "obj_label"),),
+        )
+        for number, row in json_lines(path)
+    ]
+
+
+def _sentences(path: Path, corpus: str) -> list[Fact]:
+    return [
+        Fact(
+            id=str(row.get("uuid") or row.get("id") or f"{corpus}-{number}"),
+            relation=corpus,
+            group=corpus,
+            prompt=_cloze(path, number, row),
+            answers=(cell(path, number, row, "obj_label"),),
+        )
+        for number, row in json_lines(path)
+    ]
+
+
+def _cloze(path: Path, number: int, row: dict[str, Any]) -> str:
+    sentences = row.get("masked_sentences") or [""]
+    text = " ".join(sentences)
+    if text.count("[MASK]") != 1:
+        raise damaged(path, number, "its masked sentences do not have one [MASK].")
+    return text.replace("[MASK]", OBJECT)

@@ -1,0 +1,78 @@
+"""`isoglot evaluate --tasks`: a table, a results file, answers, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from isoglot.models import Encoder, ModelConfig, export
+from tests.tiny_corpus import words
+
+
+@pytest.fixture
+def model(corpus, desk):
+    torch.manual_seed(0)
+    settings = ModelConfig(size="tiny", layers=2, hidden=16, heads=2, max_positions=40)
+    encoder = Encoder.build(settings, corpus.vocabulary)
+    export(encoder, desk / "model", tokenizer_folder=corpus.tokenizer_folder, card="")
+    return desk / "model"
+
+
+@pytest.fixture
+def data(desk):
+    (desk / "data/tatoeba").mkdir(parents=True)
+    rows = "\n".join(f"{a}\t{a}" for a in words("aa")[:8])
+    (desk / "data/tatoeba/swh-eng.tsv").write_text(rows, encoding="utf-8")
+    place = desk / "data/mlama1.1/sw"
+    place.mkdir(parents=True)
+    template = {"relation": "P36", "template": "[X] [Y] ."}
+    (place / "templates.jsonl").write_text(json.dumps(template), encoding="utf-8")
+    facts = [{"uuid": str(n), "sub_label": words("aa")[n], "obj_label": "x"} for n in range(4)]
+    (place / "P36.jsonl").write_text("\n".join(map(json.dumps, facts)), encoding="utf-8")
+    return desk / "data"
+
+
+def test_a_table_and_a_file(isoglot, model, data):
+    said = isoglot("evaluate", model, "--tasks", "tatoeba,mlama", "--data", data, "-l", "sw")
+    assert said.code == 0, said.err
+    rows = [line.split() for line in said.out.splitlines()]
+    assert ["tatoeba", "sw-en", "accuracy@1", "100.0", "0"] in rows
+    assert ["mlama", "sw", "p@1", "0.0"] in rows
+    assert "tatoeba ..." in said.err
+    scores = json.loads((model / "results.json").read_text(encoding="utf-8"))["scores"]
+    assert {score["task"] for score in scores} == {"tatoeba", "mlama"}
+
+
+def test_answers_of_two_models(isoglot, model, data, desk):
+    asked = ["evaluate", model, "-t", "mlama", "-d", data]
+    assert isoglot(*asked, "--answers", "one.jsonl").code == 0
+    rows = [json.loads(line) for line in (desk / "one.jsonl").read_text("utf-8").splitlines()]
+    assert [row["id"] for row in rows] == ["0", "1", "2", "3"]
+    other = [{**row, "said": "other"} for row in rows]
+    (desk / "two.jsonl").write_text("\n".join(map(json.dumps, other)), encoding="utf-8")
+    said = isoglot(*asked, "--answers", "three.jsonl", "--beside", "two.jsonl")
+    assert said.code == 0, said.err
+    assert (desk / "three.jsonl").read_bytes() == (desk / "one.jsonl").read_bytes(), "heard again"
+    assert said.out.count("other") >= 4
+    scores = json.loads((model / "results.json").read_text(encoding="utf-8"))["scores"]
+    assert len(scores) == 4, "and not counted twice"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--tasks", "tatoeba", "--pairs", "x.tsv"], 2, "either --pairs or --tasks"),
+        (["--tasks", "tatoeba"], 2, "--data"),
+        (["--tasks", "tatoeba", "--data", "data", "--aligner", "magic"], 2, "itermax"),
+        (["--tasks", "tatooba", "--data", "data"], 1, "did you mean 'tatoeba'?"),
+        (["--tasks", "xnli", "--data", "data"], 1, "has no files of xnli"),
+        (["--tasks", "muse", "--data", "data"], 1, "has no files of muse"),
+        (["--tasks", "tatoeba", "--data", "data", "-l", "fr"], 1, "only in sw-en"),
+    ],
+)
+def test_what_is_refused(isoglot, model, data, arguments, code, message):
+    said = isoglot("evaluate", model, *arguments)
+    assert said.code == code
+    assert message in " ".join(said.err.split())

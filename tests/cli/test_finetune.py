@@ -1,0 +1,94 @@
+"""`isoglot finetune` and `isoglot study`, as they are typed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from isoglot.corpus import Corpus
+from isoglot.models import Encoder, ModelConfig, export
+from tests.cli.conftest import FEW_STEPS
+
+SHORT = ("--protocol", "testbed", "--set", "epochs=1", "--set", "max_train=16")
+PAGE = Path(__file__).parent.parent.parent / "docs/finetune.md"
+
+
+@pytest.fixture
+def encoder(desk, corpus: Corpus) -> Path:
+    settings = ModelConfig(size="tiny", layers=1, hidden=32, heads=2, max_positions=64)
+    made = Encoder.build(settings, corpus.vocabulary)
+    export(made, desk / "encoder", tokenizer_folder=corpus.tokenizer_folder, card="")
+    return desk / "encoder"
+
+
+def test_scores_averages_and_the_rule_are_written_down(isoglot, encoder):
+    arguments = ("finetune", encoder, "--tasks", "testbed-pos", "-l", "en,sw", "--seeds", 2, *SHORT)
+    said = isoglot(*arguments, "--selection", "all-dev", "--keep", "kept")
+    assert said.code == 0, said.err
+    assert re.search(r"testbed-pos .* accuracy +\d+\.\d ± \d+\.\d", said.out)
+    results = json.loads((encoder / "results.json").read_text(encoding="utf-8"))
+    assert results["selection"] == "all-dev"
+    assert {(s["language"], s["seed"]) for s in results["scores"]} == {
+        (code, seed) for code in ("en", "sw") for seed in (0, 1)
+    }
+    (average,) = results["averages"]
+    assert average["gap"] is not None
+    assert len(list(Path("kept").iterdir())) == 2
+    again = isoglot(*arguments, "--selection", "all-dev")
+    assert "seed" not in again.err
+
+
+def test_evaluate_takes_tasks_of_both_kinds(isoglot, encoder):
+    options = ("--data", ".", "-l", "en", "--protocol", "testbed", "--seeds", 1)
+    said = isoglot("evaluate", encoder, "--tasks", "testbed-sentiment", *options)
+    assert said.code == 0, said.err
+    assert "zero-shot from en, testbed" in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "epoch=2"], "did you mean 'epochs'"),
+        (["--protocol", "xlmk"], "did you mean 'xlm-k'"),
+        (["--scenario", "zeroshot"], "did you mean 'zero-shot'"),
+        (["--selection", "best"], "known: all-dev, last, source-dev"),
+        (["--train-on", "xnly"], "did you mean 'xnli'"),
+        (["--source", "eo"], "no training data in 'eo'"),
+    ],
+)
+def test_a_slip_is_answered_in_a_sentence(isoglot, encoder, arguments, message):
+    said = isoglot("finetune", encoder, "--tasks", "testbed-pos", *arguments)
+    assert said.code == 1
+    assert message in said.err
+    assert "Traceback" not in said.err
+
+
+def test_files_that_are_not_there_are_named(isoglot, encoder):
+    said = isoglot("finetune", encoder, "--tasks", "xnli", "--data", "nowhere")
+    assert said.code == 1
+    assert "nowhere has no files of xnli to score" in said.err
+
+
+def test_a_study_of_a_recipe_and_its_control(isoglot, desk, corpus):
+    (desk / "few.yaml").write_text(FEW_STEPS, encoding="utf-8")
+    said = isoglot(
+        "study", "few.yaml", "--control", "--corpus", corpus.folder, "--seeds", 1, "--out", "study",
+        "--tasks", "testbed-sentiment", *SHORT,
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    assert [line.split(" | ")[0] for line in said.out.splitlines()[2:4]] == [
+        "| few-control",
+        "| few",
+    ]
+    assert Path("study/study.md").read_text(encoding="utf-8") in said.out
+
+
+def test_the_python_of_the_documentation(encoder, capsys):
+    (block,) = re.findall(
+        r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    exec(block, {})  # noqa: S102 (our own documentation)
+    assert "sw accuracy 0." in capsys.readouterr().out

@@ -1,0 +1,109 @@
+"""Answers to clozes against the plain model, one prompt at a time; answers side by side."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from transformers import AutoModelForMaskedLM
+
+from isoglot.evaluate import FeatureSettings
+from isoglot.evaluate.answers import side_by_side, write_answer
+from isoglot.evaluate.probing import Guess, probe, score_probe
+from isoglot.tasks import find_task
+from isoglot.tasks.examples import Fact
+from tests.tiny_corpus import words
+
+CANDIDATES = (*words("aa")[:6], f"{words('aa')[6]} {words('aa')[7]}", words("bb")[3])
+
+
+def facts():
+    some = words("aa")
+    return [
+        Fact(
+            id=str(number),
+            relation="P1",
+            group="T-REx N-1",
+            prompt=f"{some[number]} {' '.join(some[3 : 3 + number])} [Y] {some[number + 9]}",
+            answers=(some[number],),
+            candidates=CANDIDATES if number % 2 else (),
+        )
+        for number in range(6)
+    ]
+
+
+@torch.no_grad()
+def slow(folder, tokenizer, fact, masks):
+    """The open and the typed answer, by the definition."""
+    model = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    opened, typed = [], []
+    for number in range(1, masks + 1):
+        prompt = fact.prompt.replace("[Y]", tokenizer.mask_token * number)
+        encoded = tokenizer(prompt, return_tensors="pt")
+        at = (encoded["input_ids"][0] == tokenizer.mask_token_id).nonzero()[:, 0]
+        assert len(at) == number
+        logits = model(**encoded).logits[0, at].double()
+        logits[:, tokenizer.all_special_ids] = float("-inf")
+        logs = logits.log_softmax(dim=-1)
+        ids = logs.argmax(dim=1)
+        opened.append((float(logs.max(dim=1).values.mean()), tokenizer.decode(ids).strip()))
+        for name in fact.candidates:
+            pieces = tokenizer(name, add_special_tokens=False)["input_ids"]
+            if len(pieces) == number:
+                mean = sum(float(logs[i, piece]) for i, piece in enumerate(pieces)) / number
+                typed.append((mean, name))
+    return max(opened)[1], max(typed)[1] if typed else ""
+
+
+@pytest.mark.parametrize("sites", [256, 3])
+@pytest.mark.parametrize("masks", [1, 3])
+def test_against_the_plain_model(folder, encoder, tokenizer, masks, sites, monkeypatch):
+    monkeypatch.setitem(probe.__globals__, "_SITES_AT_A_TIME", sites)
+    found = probe(encoder, tokenizer, facts(), masks=masks)
+    for fact, guess in zip(facts(), found, strict=True):
+        assert (guess.said, guess.typed) == slow(folder, tokenizer, fact, masks)
+
+
+def test_a_prompt_that_is_too_long_is_left_unanswered(encoder, tokenizer):
+    long = Fact(
+        id="1", relation="r", group="g", prompt=" ".join([*words("aa"), "[Y]"]), answers=("x",)
+    )
+    (guess,) = probe(encoder, tokenizer, [long], masks=2)
+    assert guess == Guess()
+
+
+def test_scores_and_what_is_heard(encoder, tokenizer, tmp_path):
+    place = tmp_path / "mlama1.1/sw"
+    place.mkdir(parents=True)
+    some = words("aa")
+    (place / "templates.jsonl").write_text(
+        json.dumps({"relation": "P36", "template": "[X] [Y] ."}), encoding="utf-8"
+    )
+    rows = [{"uuid": str(n), "sub_label": some[n], "obj_label": some[n + 1]} for n in range(5)]
+    (place / "P36.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    task = find_task("mlama")
+    heard: list[tuple[str, str]] = []
+    scores = score_probe(
+        encoder, tokenizer, task, task.parts(tmp_path), FeatureSettings(masks=2),
+        listen=lambda language, fact, guess: heard.append((language, fact.id)),
+    )  # fmt: skip
+    assert heard == [("sw", str(n)) for n in range(5)]
+    found = {score.metric: score for score in scores}
+    assert set(found) == {"p@1", "p@1 T-REx", "typed p@1", "typed p@1 T-REx"}
+    assert found["p@1"].scenario == "masks=2"
+    assert found["typed p@1"].count == 5
+    guesses = probe(encoder, tokenizer, task.read(task.parts(tmp_path)[0]), masks=2)
+    typed = sum(g.typed == row["obj_label"] for g, row in zip(guesses, rows, strict=True)) / 5
+    assert found["typed p@1"].value == typed
+
+
+def test_two_models_side_by_side(tmp_path):
+    fact, other = facts()[0], facts()[1]
+    for name, said in (("a", ["x", "same"]), ("b", [fact.answers[0], "SAME "])):
+        with (tmp_path / name).open("w", encoding="utf-8") as stream:
+            for one, text in zip((fact, other), said, strict=True):
+                write_answer(stream, "lama", "en", one, Guess(said=text))
+    ((mine, theirs),) = side_by_side(tmp_path / "a", tmp_path / "b")
+    assert (mine["said"], mine["right"]) == ("x", False)
+    assert (theirs["said"], theirs["right"]) == (fact.answers[0], True)

@@ -1,0 +1,171 @@
+"""Tasks of a data folder, scored cell by cell: what is chosen, skipped, refused, and kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from isoglot.errors import CorpusError, IsoglotError
+from isoglot.evaluate import FeatureSettings
+from isoglot.evaluate.cells import parts_to_score, taken
+from isoglot.evaluate.run import evaluate_tasks
+from isoglot.results import Results, ResultsError, Score
+from isoglot.tasks import FINE_TUNED, TASKS, find_task
+from tests.tiny_corpus import words
+
+SETTINGS = FeatureSettings()
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Tatoeba in two languages, a word alignment and the start of a BUCC."""
+    folder = tmp_path / "data"
+    (folder / "tatoeba").mkdir(parents=True)
+    for code, shift in (("deu", 0), ("swh", 3)):
+        first, second = words("aa")[shift : shift + 20], words("bb")[shift : shift + 20]
+        rows = "\n".join(f"{a} {b}\t{b} {a}" for a, b in zip(first, second, strict=True))
+        (folder / f"tatoeba/{code}-eng.tsv").write_text(rows, encoding="utf-8")
+    place = folder / "xlm-align/de-en"
+    place.mkdir(parents=True)
+    (place / "test.de").write_text("\n".join(words("aa")[:5]), encoding="utf-8")
+    (place / "test.en").write_text("\n".join(words("aa")[:5]), encoding="utf-8")
+    (place / "alignv2.txt").write_text("\n".join(f"{n} 1 1 S" for n in range(5)), encoding="utf-8")
+    place = folder / "bucc2018/de-en"
+    place.mkdir(parents=True)
+    for code in ("de", "en"):
+        rows = "\n".join(f"{code}-{n}\t{word}" for n, word in enumerate(words("aa")[:9]))
+        (place / f"de-en.training.{code}").write_text(rows, encoding="utf-8")
+    gold = "\n".join(f"de-{n}\ten-{n}" for n in range(6))
+    (place / "de-en.training.gold").write_text(gold, encoding="utf-8")
+    return folder
+
+
+def test_cells_are_scored_and_kept(folder, data, tmp_path):
+    out = tmp_path / "results.json"
+    told: list[tuple[str, int, int | None]] = []
+    names = ["tatoeba", "alignment", "bucc"]
+    results = evaluate_tasks(
+        folder, names, data, SETTINGS, out=out, progress=lambda *said: told.append(said)
+    )
+    assert Results.read(out) == results
+    assert told == [
+        ("tatoeba", 0, 2), ("tatoeba", 1, 2), ("tatoeba", 2, 2),
+        ("alignment", 0, 1), ("alignment", 1, 1), ("bucc", 0, 1), ("bucc", 1, 1),
+    ]  # fmt: skip
+    cells = {(score.task, score.language) for score in results.scores}
+    assert cells == {
+        ("tatoeba", "de-en"), ("tatoeba", "sw-en"), ("alignment", "de-en"), ("bucc", "de-en"),
+    }  # fmt: skip
+    assert {score.layer for score in results.scores} == {0, 1, 2, 3}
+    aligned = [s for s in results.scores if s.metric == "aer"]
+    assert [(s.value, s.higher_is_better, s.count) for s in aligned] == [(0.0, False, 5)] * 4
+
+
+def test_retrieval_has_both_directions_and_their_mean(folder, data, tmp_path):
+    results = evaluate_tasks(folder, ["tatoeba"], data, SETTINGS, out=tmp_path / "r.json",
+                             languages=["sw"])  # fmt: skip
+    found = {s.metric: s.value for s in results.scores if s.layer == 2}
+    assert set(found) == {"accuracy@1", "accuracy@1 sw→en", "accuracy@1 en→sw"}
+    there, back = found["accuracy@1 sw→en"], found["accuracy@1 en→sw"]
+    assert found["accuracy@1"] == pytest.approx((there + back) / 2)
+    assert {s.language for s in results.scores} == {"sw-en"}
+
+
+def test_all_true_pairs_are_mined_where_sides_are_equal(folder, data, tmp_path):
+    results = evaluate_tasks(folder, ["bucc"], data, SETTINGS, out=tmp_path / "r.json")
+    recall = [s.value for s in results.scores if s.metric == "recall"]
+    assert recall == [1.0] * 4, "the best threshold takes them all"
+
+
+def test_finished_cells_are_not_scored_again(folder, data, tmp_path, monkeypatch):
+    out = tmp_path / "results.json"
+    first = evaluate_tasks(folder, ["tatoeba"], data, SETTINGS, out=out, languages=["sw"])
+    marked = replace(first, scores=tuple(replace(s, value=0.123) for s in first.scores))
+    marked.write(out)
+    both = evaluate_tasks(folder, ["tatoeba"], data, SETTINGS, out=out)
+    assert both.scores[: len(first.scores)] == marked.scores
+    assert {s.language for s in both.scores} == {"sw-en", "de-en"}
+
+    def refuse(folder):
+        raise AssertionError("nothing is left to be scored")
+
+    monkeypatch.setitem(evaluate_tasks.__globals__, "open_for_scoring", refuse)
+    assert evaluate_tasks(folder, ["tatoeba"], data, SETTINGS, out=out) == both
+
+
+def test_another_way_of_reading_is_another_cell(folder, data, tmp_path):
+    out = tmp_path / "results.json"
+    evaluate_tasks(folder, ["tatoeba"], data, SETTINGS, out=out, languages=["sw"])
+    unusual = FeatureSettings(margin=True, center=True, neighbours=3)
+    results = evaluate_tasks(folder, ["tatoeba"], data, unusual, out=out, languages=["sw"])
+    assert {s.scenario for s in results.scores} == {
+        None, "center=True, margin=True, neighbours=3",
+    }  # fmt: skip
+
+
+def test_results_of_another_model_are_not_mixed_in(folder, data, tmp_path):
+    out = tmp_path / "results.json"
+    Results(model="other", fingerprint="f", scores=()).write(out)
+    with pytest.raises(ResultsError, match="scores of another model, other"):
+        evaluate_tasks(folder, ["tatoeba"], data, SETTINGS, out=out)
+
+
+def test_what_cannot_be_scored(folder, data, tmp_path):
+    out = tmp_path / "results.json"
+    with pytest.raises(IsoglotError, match="did you mean 'tatoeba'"):
+        evaluate_tasks(folder, ["tatoebas"], data, SETTINGS, out=out)
+    with pytest.raises(IsoglotError, match="xnli has to be fine-tuned"):
+        evaluate_tasks(folder, ["xnli"], data, SETTINGS, out=out)
+    with pytest.raises(CorpusError, match="has no files of muse"):
+        evaluate_tasks(folder, ["tatoeba", "muse"], data, SETTINGS, out=out)
+    with pytest.raises(CorpusError, match="tatoeba only in de-en, sw-en"):
+        evaluate_tasks(folder, ["tatoeba"], data, SETTINGS, out=out, languages=["fr"])
+    assert not out.exists(), "all is checked before anything is scored"
+
+
+def test_a_fine_tuner_scores_the_kinds_that_are_trained(folder, data, tmp_path):
+    score = Score(
+        task="xnli", version=1, language="sw", metric="accuracy", value=0.5, count=2, seed=0
+    )
+    seen = []
+
+    def fine_tuner(folder, task, data, *, finished):
+        seen.append((task.name, tuple(finished)))
+        yield [score]
+        yield [replace(score, seed=1)]
+
+    out = tmp_path / "results.json"
+    results = evaluate_tasks(folder, ["xnli"], data, SETTINGS, out=out, fine_tuner=fine_tuner)
+    assert [s.seed for s in results.scores] == [0, 1]
+    evaluate_tasks(folder, ["xnli"], data, SETTINGS, out=out, fine_tuner=fine_tuner)
+    assert seen == [("xnli", ()), ("xnli", results.scores)]
+
+
+def test_a_few_examples_are_evenly_spaced():
+    assert taken(list(range(10)), 4) == [0, 2, 5, 7]
+    assert taken([1, 2], 2) == taken([1, 2], None) == [1, 2]
+
+
+def test_every_kind_has_someone_to_score_it():
+    from isoglot.evaluate.kinds import SCORERS
+
+    assert {task.kind for task in TASKS} <= FINE_TUNED | set(SCORERS)
+
+
+def test_dev_stands_in_where_there_is_no_test(data_folder):
+    parts = parts_to_score(find_task("tydiqa"), data_folder, None)
+    assert {part.split for part in parts} == {"dev"}
+    assert {part.split for part in parts_to_score(find_task("sick"), data_folder, None)} == {"test"}
+    english = parts_to_score(find_task("xquad"), data_folder, ["en"])
+    assert [part.language for part in english] == ["en"]
+    assert len(parts_to_score(find_task("alignment"), data_folder, ["fr", "hi"])) == 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"most": 0}, {"neighbours": 0}, {"sinkhorn": 0}, {"regularization": 0.0}, {"masks": 0}],
+)
+def test_settings_that_cannot_work(wrong):
+    with pytest.raises(IsoglotError, match=next(iter(wrong))):
+        FeatureSettings(**wrong)

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
+
+from isoglot.errors import CorpusError, ModelError
+from isoglot.evaluate.transfer import source_of
+from isoglot.finetune.asked import Finetuning
+from isoglot.finetune.run import finetune_and_score
+from isoglot.finetune.scenarios import ScenarioConfig
+from tests.finetune.tasks import DevOnlyTask, OwnTask, PairTask
+
+FAST = {"epochs": 1, "batch_size": 4, "learning_rate": 1e-3, "selection": "last"}
+
+
+def asked(name="zero-shot", *, sources=("aa",), targets=None, seeds=(0,), **changes) -> Finetuning:
+    return Finetuning(
+        scenario=ScenarioConfig(name=name, sources=sources, targets=targets),
+        protocol="testbed",
+        changes={**FAST, **changes},
+        seeds=seeds,
+    )
+
+
+def cells(runs):
+    return [[(s.language, s.seed, s.scenario) for s in scores] for scores in runs]
+
+
+def test_a_training_for_each_plan_and_seed(folder, tmp_path):
+    runs = list(finetune_and_score(folder, PairTask(), tmp_path, asked(seeds=(3, 4))))
+    label = (
+        "zero-shot from aa, testbed, batch_size=4, epochs=1, learning_rate=0.001, selection=last"
+    )
+    assert cells(runs) == [[(code, seed, label) for code in ("aa", "bb", "cc")] for seed in (3, 4)]
+    assert all(s.count == PairTask.number and s.metric == "accuracy" for r in runs for s in r)
+
+
+def test_every_direction_of_transfer(folder, tmp_path):
+    runs = finetune_and_score(
+        folder, PairTask(), tmp_path, asked(sources=("aa", "cc"), targets=("aa", "cc"))
+    )
+    found = {(source_of(s.scenario), s.language) for scores in runs for s in scores}
+    assert found == {(a, b) for a in ("aa", "cc") for b in ("aa", "cc")}
+
+
+def test_finished_trainings_are_not_run_again(folder, tmp_path):
+    task = PairTask()
+    (first,) = finetune_and_score(folder, task, tmp_path, asked())
+    again = finetune_and_score(folder, task, tmp_path, asked(seeds=(0, 1)), finished=first)
+    assert [scores[0].seed for scores in again] == [1]
+    other_version = [replace(score, version=2) for score in first]
+    assert list(finetune_and_score(folder, task, tmp_path, asked(), finished=other_version))
+
+
+def test_a_seed_gives_the_same_weights_twice_and_another_seed_others(folder, tmp_path):
+    def weights(seed: int, place: str) -> torch.Tensor:
+        list(
+            finetune_and_score(
+                folder, PairTask(), tmp_path, asked(seeds=(seed,)), keep=tmp_path / place
+            )
+        )
+        (kept,) = (tmp_path / place).iterdir()
+        model = AutoModelForSequenceClassification.from_pretrained(kept)
+        return torch.cat([weight.flatten() for weight in model.parameters()])
+
+    one, same, other = weights(0, "a"), weights(0, "b"), weights(1, "c")
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+
+
+def test_a_kept_model_is_the_tasks_and_its_encoder_opens_as_before(folder, tmp_path):
+    list(finetune_and_score(folder, PairTask(), tmp_path, asked(), keep=tmp_path / "kept"))
+    (kept,) = (tmp_path / "kept").iterdir()
+    tuned = AutoModelForSequenceClassification.from_pretrained(kept)
+    encoder, info = AutoModelForMaskedLM.from_pretrained(kept / "encoder", output_loading_info=True)
+    assert not info["missing_keys"]
+    before = AutoModelForMaskedLM.from_pretrained(folder)
+    tuned_layers = dict(tuned.base_model.encoder.named_parameters())
+    for name, weight in encoder.base_model.encoder.named_parameters():
+        assert torch.equal(weight, tuned_layers[name])
+    changed = before.get_input_embeddings().weight != encoder.get_input_embeddings().weight
+    assert changed.any()
+    assert torch.equal(before.lm_head.dense.weight, encoder.lm_head.dense.weight)
+    with pytest.raises(ModelError, match="exists"):
+        list(finetune_and_score(folder, PairTask(), tmp_path, asked(), keep=tmp_path / "kept"))
+
+
+@pytest.mark.parametrize(
+    ("selection", "judged"), [("source-dev", {"aa"}), ("all-dev", {"aa", "bb", "cc"})]
+)
+def test_the_selection_rule_looks_at_its_dev_parts_and_no_others(
+    folder, tmp_path, selection, judged
+):
+    task = PairTask()
+    list(finetune_and_score(folder, task, tmp_path, asked(epochs=2, selection=selection)))
+    on_dev = [language for language, split in task.asked if split == "dev"]
+    assert set(on_dev) == judged
+    assert len(on_dev) == 2 * len(judged)
+    assert task.asked[-1][1] == "test"
+
+
+def test_a_dev_part_never_both_chooses_and_scores(folder, tmp_path):
+    with pytest.raises(CorpusError, match="--selection last"):
+        list(finetune_and_score(folder, DevOnlyTask(), tmp_path, asked(selection="source-dev")))
+    assert list(finetune_and_score(folder, DevOnlyTask(), tmp_path, asked()))
+
+
+def test_training_data_of_another_task(folder, tmp_path):
+    (scores,) = finetune_and_score(
+        folder, DevOnlyTask(), tmp_path, asked(selection="source-dev"), train_task=PairTask()
+    )
+    assert {score.task for score in scores} == {"dev-only"}
+
+
+def test_code_switched_training_says_so(folder, tmp_path):
+    (scores,) = finetune_and_score(
+        folder, PairTask(), tmp_path, asked("translate-train-all", code_switch=True)
+    )
+    assert {str(score.scenario).split(", t")[0] for score in scores} == {
+        "translate-train-all, code-switched"
+    }
+    (plain,) = finetune_and_score(folder, PairTask(), tmp_path, asked("translate-train-all"))
+    assert {str(score.scenario).split(", t")[0] for score in plain} == {"translate-train-all"}
+
+
+def test_what_is_no_translation_is_refused_as_one_and_pooled_as_own(folder, tmp_path):
+    with pytest.raises(CorpusError, match="no translations of rows of 'aa'"):
+        list(finetune_and_score(folder, OwnTask(), tmp_path, asked("translate-train")))
+    assert len(list(finetune_and_score(folder, OwnTask(), tmp_path, asked("supervised")))) == 3
+    assert len(list(finetune_and_score(folder, OwnTask(), tmp_path, asked("pooled")))) == 1
+
+
+def test_progress_reaches_its_end(folder, tmp_path):
+    told: list[tuple[str, int, int | None]] = []
+    list(
+        finetune_and_score(
+            folder,
+            PairTask(),
+            tmp_path,
+            asked(accumulate=2),
+            progress=lambda *news: told.append(news),
+        )
+    )
+    assert [done for _, done, _ in told] == [1, 2, 3]
+    assert {total for _, _, total in told} == {3}
+
+
+def test_a_folder_without_a_model_is_named(tmp_path):
+    with pytest.raises(ModelError, match=str(tmp_path)):
+        list(finetune_and_score(tmp_path, PairTask(), tmp_path, asked()))

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from isoglot.errors import CorpusError, RecipeError
+from isoglot.finetune.scenarios import ScenarioConfig, plans
+
+ALL = ("en", "de", "sw")
+
+
+def made(name, *, sources=("en",), targets=None, trainable=ALL, scorable=ALL):
+    config = ScenarioConfig(name=name, sources=sources, targets=targets)
+    found = plans(config, trainable=trainable, scorable=scorable, task="task")
+    return [(plan.train, plan.score) for plan in found]
+
+
+def test_what_each_scenario_trains_on_and_scores():
+    assert made("zero-shot") == [(("en",), ALL)]
+    assert made("pooled") == made("translate-train-all") == [(ALL, ALL)]
+    assert made("supervised") == [((code,), (code,)) for code in ALL]
+    assert made("translate-train", targets=("sw",)) == [(("sw",), ("sw",))]
+
+
+def test_several_sources_give_every_direction():
+    found = made("zero-shot", sources=("en", "de"))
+    assert found == [(("en",), ALL), (("de",), ALL)]
+
+
+def test_a_language_without_training_data_is_left_out_unless_asked_for():
+    assert made("supervised", trainable=("en",)) == [(("en",), ("en",))]
+    with pytest.raises(CorpusError, match="no training data in 'sw'"):
+        made("supervised", trainable=("en",), targets=("sw",))
+
+
+def test_faults_are_named():
+    with pytest.raises(CorpusError, match="nothing to score in 'sv'"):
+        made("zero-shot", targets=("sv",))
+    with pytest.raises(RecipeError, match="did you mean 'zero-shot'"):
+        ScenarioConfig(name="zeroshot")  # type: ignore[arg-type]
+    with pytest.raises(RecipeError, match="give one source"):
+        ScenarioConfig(name="translate-train", sources=("en", "de"))

@@ -1,0 +1,86 @@
+"""A sentence-transformers folder gives the vectors that were trained."""
+
+import json
+
+import pytest
+import torch
+from transformers import AutoTokenizer
+
+from isoglot.errors import ModelError
+from isoglot.evaluate.embed import _padded
+from isoglot.models import Encoder, ModelConfig, export
+from isoglot.models.sentence_export import SentenceHead, export_sentences
+from isoglot.objectives.contrast import Pooling, Projection, ProjectionConfig, pool
+
+SENTENCES = ["kalo mi tu.", "бода ги", "zhaquo xi wue vy. jax", "se"]
+HEADS: dict[str, tuple[Pooling, ProjectionConfig]] = {
+    "paper": ("cls", ProjectionConfig(size=12)),
+    "xlco": ("cls", ProjectionConfig(layers=1, size=None, bias=True, normalize="no")),
+    "after": ("mean", ProjectionConfig(size=7, normalize="after")),
+    "bare": ("mean", ProjectionConfig(layers=0)),
+}
+
+
+@pytest.fixture(scope="module")
+def encoder(corpus):
+    torch.manual_seed(0)
+    settings = ModelConfig(size="tiny", layers=2, hidden=32, heads=2, max_positions=96)
+    return Encoder.build(settings, corpus.vocabulary).eval()
+
+
+@pytest.fixture(scope="module")
+def model(corpus, encoder, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("export") / "model"
+    export(encoder, folder, tokenizer_folder=corpus.tokenizer_folder, card="# card\n")
+    return folder
+
+
+def head_of(name):
+    pooling, settings = HEADS[name]
+    projection = Projection(settings, 32)
+    return projection, SentenceHead(
+        pooling=pooling, normalize=projection.normalize, layers=projection.linear()
+    )
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_it_opens_and_gives_the_same_vectors(encoder, model, tmp_path, name):
+    package = pytest.importorskip("sentence_transformers")
+    projection, head = head_of(name)
+    export_sentences(model, tmp_path / "out", head, max_length=96)
+    opened = package.SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    found = torch.tensor(opened.encode(SENTENCES))
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    rows = _padded(tokenizer(SENTENCES)["input_ids"], tokenizer.pad_token_id)
+    with torch.no_grad():
+        places = torch.arange(len(SENTENCES)) * rows.ids.shape[1]
+        pooled = pool(encoder(rows).hidden, rows, places, head.pooling)
+        expected = projection(pooled)
+    assert found.shape == expected.shape
+    assert torch.allclose(found, expected, rtol=1e-4, atol=1e-6)
+    assert opened.max_seq_length == 96
+    assert opened.similarity_fn_name == ("dot" if name in ("paper", "xlco") else "cosine")
+
+
+def test_what_it_writes_does_not_need_the_package(model, tmp_path):
+    _, head = head_of("paper")
+    out = tmp_path / "out"
+    for _ in range(2):  # the second replaces the first
+        export_sentences(model, out, head, max_length=96)
+    kinds = [
+        module["type"].rsplit(".", 1)[1]
+        for module in json.loads((out / "modules.json").read_text())
+    ]
+    assert kinds == ["Transformer", "Pooling", "Normalize", "Dense", "Dense"]
+    functions = [
+        json.loads((out / f"{number}_Dense/config.json").read_text())["activation_function"]
+        for number in (3, 4)
+    ]
+    assert [name.rsplit(".", 1)[1] for name in functions] == ["ReLU", "Identity"]
+    assert (out / "model.safetensors").read_bytes() == (model / "model.safetensors").read_bytes()
+
+
+def test_another_folder_is_not_overwritten(model, tmp_path):
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ModelError, match="is no sentence-transformers folder"):
+        export_sentences(model, tmp_path / "out", head_of("bare")[1], max_length=96)

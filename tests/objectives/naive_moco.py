@@ -1,0 +1,123 @@
+"""Momentum contrast the slow and obvious way: sentence by sentence, candidate by candidate."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from isoglot.batching.loader import Loader, open_streams
+from isoglot.batching.planner import BatchConfig
+from isoglot.batching.streams import ParallelStream
+from isoglot.models import Encoder, ModelConfig
+from isoglot.objectives import TLM, MoCo
+from isoglot.objectives.contrast import NO_ITEM, QueueConfig
+from isoglot.pretrain.loop import LossConfig, Stage
+from isoglot.pretrain.optim import OptimizerConfig, make_optimizer
+from isoglot.pretrain.trainee import Trainee
+
+
+def settings(**changes):
+    return MoCo(**{"queue": QueueConfig(size=40), **changes})
+
+
+def make_trainee(corpus, moco, *, dtype=torch.float64, dropout=0.0, tlm=True):
+    torch.manual_seed(0)
+    model = ModelConfig(
+        size="tiny", layers=2, hidden=32, heads=2, max_positions=96, dropout=dropout
+    )
+    encoder = Encoder.build(model, corpus.vocabulary)
+    objectives = {"moco": moco, "tlm": TLM()} if tlm else {"moco": moco}
+    trainee = Trainee(encoder, objectives, corpus).to(dtype)
+    trainee.objective("moco").begin()
+    return trainee.train()
+
+
+def make_loader(corpus, moco, *, tlm=True, **shape):
+    makers = {"moco": moco, "tlm": TLM()}
+    stream = ParallelStream(objectives=("moco", "tlm") if tlm else ("moco",), order="shuffled")
+    opened = open_streams(corpus, {"parallel": stream}, makers, row_length=96)
+    sizes = {"rows": 8, "micro_rows": 4, "row_length": 96, **shape}
+    return Loader(corpus, opened, BatchConfig(**sizes))
+
+
+def stage_of(trainee, *, steps=1, rate=0.0, tlm=True, loss=None):
+    config = OptimizerConfig(learning_rate=rate, clip=None, schedule="constant", warmup=0)
+    return Stage(
+        trainee=trainee,
+        wrapped=trainee,
+        optimizer=make_optimizer(trainee.parameters(), config),
+        optimizer_config=config,
+        loss=loss or LossConfig(),
+        weights={"moco": 1.0, "tlm": 1.0} if tlm else {"moco": 1.0},
+        steps=steps,
+        seed=0,
+    )
+
+
+def sentence_states(encoder, rows, place, layer=None):
+    """(tokens, D) states of the one sequence that begins at a flat index, run alone."""
+    row, column = divmod(int(place), rows.ids.shape[1])
+    chosen = rows.sequences[row] == rows.sequences[row, column]
+    output = encoder.model.base_model(
+        input_ids=rows.ids[row][chosen][None],
+        position_ids=rows.positions[row][chosen][None] + encoder.first_position,
+        output_hidden_states=True,
+    )
+    return output.hidden_states[-1 if layer is None else layer][0]
+
+
+def project(head, vector, normalize):
+    if normalize == "before":
+        vector = vector / vector.square().sum().sqrt()
+    for number, layer in enumerate(head.layers):
+        vector = layer.weight @ (vector.clamp(min=0) if number else vector)
+    return vector / vector.square().sum().sqrt() if normalize == "after" else vector
+
+
+def vectors_of(encoder, head, moco, rows, places):
+    """The contrasted vectors of some sequences."""
+    found = []
+    for place in places:
+        states = sentence_states(encoder, rows, place, moco.layer)
+        pooled = states[0] if moco.pooling == "cls" else states.mean(dim=0)
+        found.append(project(head, pooled, moco.projection.normalize))
+    return torch.stack(found)
+
+
+def keys_of(trainee, moco, batch):
+    module = trainee.objective("moco")
+    if moco.keys == "trained":
+        places = batch.sites["moco"]["key"]
+        return vectors_of(trainee.encoder, module.projection, moco, batch.rows, places)
+    with torch.no_grad():
+        encoder, head = module.key_encoder.copy, module.key_projection.copy
+        places = batch.side_sites["moco"]["key"]
+        return vectors_of(encoder, head, moco, batch.side["moco"], places)
+
+
+def losses_of(trainee, moco, batch):
+    """The loss of each pair of a micro-batch: its own key, the queue, in-batch keys."""
+    module = trainee.objective("moco")
+    places = batch.sites["moco"]["query"]
+    queries = vectors_of(trainee.encoder, module.projection, moco, batch.rows, places)
+    keys = keys_of(trainee, moco, batch)
+    sentences = [
+        {int(a), int(b)}
+        for a, b in zip(batch.labels["moco"]["query"], batch.labels["moco"]["key"], strict=True)
+    ]
+    own = batch.labels["moco"]["key"].tolist()
+    losses = []
+    for i, query in enumerate(queries):
+        candidates = [keys[i]]
+        if module.queue is not None:
+            for entry, items in zip(module.queue.entries, module.queue.items, strict=True):
+                filled = moco.queue.start == "random" or int(items[0]) != NO_ITEM
+                if filled and not sentences[i] & set(items.tolist()):
+                    candidates.append(entry)
+        if moco.in_batch:
+            for j, key in enumerate(keys):
+                if not sentences[i] & sentences[j] and own.index(own[j]) == j:
+                    candidates.append(key)
+        scores = torch.stack([query @ candidate for candidate in candidates]) / moco.temperature
+        losses.append(F.cross_entropy(scores[None], torch.zeros(1, dtype=torch.int64)))
+    return torch.stack(losses)

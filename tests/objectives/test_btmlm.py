@@ -1,0 +1,278 @@
+"""BTMLM: two passes, no leak between slots, what is written and what is measured of it."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoglot.batching.loader import Loader, open_streams
+from isoglot.batching.planner import BatchConfig
+from isoglot.batching.streams import ParallelStream, TextStream
+from isoglot.corpus import Corpus, PrepareConfig, SourceConfig, TokenizerConfig, prepare
+from isoglot.corpus.scripts import script_of, scripts_of_languages, scripts_of_pieces
+from isoglot.errors import IsoglotError
+from isoglot.models import Encoder, ModelConfig
+from isoglot.objectives import BTMLM, MLM, TLM, Inference
+from isoglot.pretrain.trainee import Trainee
+from isoglot.types import IGNORE, Cursor, Rule, Text
+from tests.batching.fakes import VOCABULARY
+from tests.objectives.laid_out import (
+    make_encoder,
+    reference_log_probabilities,
+    rows_of,
+    sensitivity,
+)
+
+TEXT = Text(
+    ids=np.arange(100, 120, dtype=np.int32),
+    sentences=np.array([0] * 8 + [1] * 12, np.int32),
+    language=2,
+    other_language=4,
+)
+
+
+def built(example=TEXT, seed=0, **changes):
+    return BTMLM(**changes).build(example, VOCABULARY, np.random.default_rng(seed))
+
+
+def test_the_second_pass_hides_and_the_first_does_not():
+    hidden, whole = built()
+    assert (hidden.rule, whole.rule) == (Rule.FULL, Rule.GENERATE)
+    assert whole.ids[:22].tolist() == [0, *range(100, 120), 2]
+    assert hidden.original()[:22].tolist() == whole.ids[:22].tolist()
+    assert (whole.targets == IGNORE).all()
+    assert (hidden.targets[:22] != IGNORE).sum() == 3
+    for sequence in (hidden, whole):
+        assert sequence.ids[22:].tolist() == [VOCABULARY.mask] * 4
+        assert (sequence.targets[22:] == IGNORE).all()
+        assert sequence.parts.tolist() == [0] * 22 + [1] * 4
+        assert sequence.languages.tolist() == [2] * 22 + [4] * 4
+        assert sequence.sentences[20:].tolist() == [1, 1, 2, 2, 2, 2]
+        # after [CLS] x1 .. x20 [SEP] comes [CLS] y1 ..: as CAMLM taught
+        assert sequence.positions[22:].tolist() == [23, 24, 25, 26]
+        assert sequence.sites["slots"].tolist() == [22, 23, 24, 25]
+    assert built(positions="restarted")[0].positions[22:].tolist() == [1, 2, 3, 4]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.integers(1, 90),
+    st.sampled_from([0.05, 0.1, 0.15, 0.2]),
+    st.sampled_from(["continuous", "restarted"]),
+)
+def test_lengths_and_reach_are_told_in_advance(size, rate, positions):
+    ids = np.arange(10, 10 + size, dtype=np.int32)
+    text = Text(ids=ids, sentences=np.zeros_like(ids), language=0, other_language=1)
+    objective = BTMLM(pseudo_rate=rate, positions=positions)
+    sizes = np.array([[size]], np.int32)
+    made = objective.build(text, VOCABULARY, np.random.default_rng(0))
+    assert [len(sequence) for sequence in made] == objective.lengths(sizes)[0].tolist()
+    assert max(int(sequence.positions.max()) for sequence in made) < objective.reach(sizes)[0]
+    assert (made[0].parts == 1).sum() == max(round(rate * size), 1)
+
+
+def test_a_slot_depends_on_the_sentence_and_on_no_other_slot():
+    encoder = make_encoder()
+    sequence = built()[1]
+    rows, (start, other) = rows_of([sequence, built(seed=2)[1]])
+    for slot in sequence.sites["slots"]:
+        gradient = sensitivity(encoder, rows, start + int(slot))
+        others = [start + int(place) for place in sequence.sites["slots"] if place != slot]
+        assert (gradient[others] == 0).all()
+        assert (gradient[other:] == 0).all()
+        assert (gradient[start : start + 22] > 0).all()
+        assert gradient[start + slot] > 0
+
+
+def test_each_slot_is_what_it_would_be_alone():
+    encoder = make_encoder()
+    assert encoder.languages is not None
+    with torch.no_grad():
+        encoder.languages.weight.normal_()
+        sequence = built()[1]
+        rows, (start,) = rows_of([sequence])
+        hidden = encoder(rows).hidden[0]
+        sees = np.zeros((len(sequence), len(sequence)), bool)
+        for i in range(len(sequence)):
+            for j in range(len(sequence)):
+                sees[i, j] = sequence.parts[j] == 0 or i == j
+        expected = reference_log_probabilities(encoder, sequence, sees)
+        for slot in sequence.sites["slots"]:
+            found = torch.log_softmax(encoder.model.lm_head(hidden[start + slot]), dim=-1)
+            assert (found - expected[slot]).abs().max() < 1e-9
+
+
+def trainee_and_batch(corpus, *, dropout=0.0, **changes):
+    torch.manual_seed(0)
+    model = ModelConfig(
+        size="tiny", layers=2, hidden=32, heads=2, max_positions=96, dropout=dropout,
+        languages="slots",
+    )  # fmt: skip
+    objectives = {"mlm": MLM(), "btmlm": BTMLM(**changes), "tlm": TLM()}
+    streams = {
+        "text": TextStream(objectives=("btmlm", "mlm")),
+        "parallel": ParallelStream(objectives=("tlm",)),
+    }
+    opened = open_streams(corpus, streams, objectives, row_length=96)
+    loader = Loader(corpus, opened, BatchConfig(rows=8, micro_rows=8, row_length=96))
+    encoder = Encoder.build(model, corpus.vocabulary, languages=corpus.languages)
+    with torch.no_grad():
+        for weight in encoder.parameters():
+            if weight.dim() == 2:
+                weight.normal_(std=0.3)
+    (batch,) = next(loader.steps(Cursor()))
+    return Trainee(encoder, objectives, corpus), batch
+
+
+def test_pseudo_tokens_stand_in_the_rows_and_nothing_else_changed(corpus):
+    trainee, batch = trainee_and_batch(corpus, dropout=0.1)
+    before = batch.rows.ids.clone()
+    slots = batch.sites["btmlm"]["slots"]
+    assert (before.flatten()[slots] == corpus.vocabulary.mask).all()
+    trainee.train()
+    sums = trainee(batch)
+    after = batch.rows.ids.flatten()
+    assert not np.isin(after[slots].numpy(), corpus.vocabulary.special).any()
+    changed = torch.zeros(before.numel(), dtype=torch.bool)
+    changed[slots] = True
+    assert (after == before.flatten())[~changed].all()
+    assert trainee.encoder.training, "the first pass gives the encoder back as it was"
+    sums["btmlm"].total.backward()
+    assert trainee.encoder.languages.weight.grad.abs().sum() > 0, "pseudo-tokens carry a language"
+
+
+def test_the_first_pass_has_no_dropout_and_reads_the_unmasked_sentence(corpus):
+    """Each slot's token is the likeliest of a naive pass over the original sentence."""
+    trainee, batch = trainee_and_batch(corpus, dropout=0.5)
+    trainee.train()
+    trainee(batch)
+    rows, slots = batch.side["btmlm"], batch.side_sites["btmlm"]["slots"]
+    trainee.eval()
+    with torch.no_grad():
+        hidden = trainee.encoder(rows).hidden.flatten(0, 1)
+        logits = trainee.encoder.model.lm_head(hidden[slots])
+    logits[:, list(corpus.vocabulary.special)] = -torch.inf
+    written = batch.rows.ids.flatten()[batch.sites["btmlm"]["slots"]]
+    assert (written == logits.argmax(dim=1)).all()
+    # the sentences of the side rows are those of the main rows, unmasked, in the same order
+    original = batch.rows.ids.flatten().clone()
+    start, stop = batch.spans["btmlm"]
+    original[batch.positions[start:stop]] = batch.targets[start:stop]
+    for main, side in zip(batch.sites["btmlm"]["slots"], slots, strict=True):
+        found = []
+        for of, flat, ids in ((batch.rows, main, original), (rows, side, rows.ids.flatten())):
+            row = flat // of.ids.shape[1]
+            inside = (of.sequences == of.sequences.flatten()[flat]) & (of.parts == 0)
+            inside &= torch.arange(len(of.ids))[:, None] == row
+            found.append(ids.view_as(of.ids)[inside].tolist())
+        assert found[0] == found[1]
+
+
+def test_what_was_written_is_measured(corpus):
+    trainee, batch = trainee_and_batch(corpus, choice="sample", temperature=10.0)
+    ratios = trainee(batch)["btmlm"].ratios
+    rows, slots = batch.side["btmlm"], batch.side_sites["btmlm"]["slots"].tolist()
+    written = batch.rows.ids.flatten()[batch.sites["btmlm"]["slots"]].tolist()
+    pieces = corpus.pieces()
+    copied = letters = right = 0
+    for flat, token in zip(slots, written, strict=True):
+        row, place = divmod(flat, rows.ids.shape[1])
+        own = rows.sequences[row, place]
+        sentence = [
+            int(rows.ids[row, i])
+            for i in range(rows.ids.shape[1])
+            if rows.sequences[row, i] == own and rows.parts[row, i] == 0
+        ]
+        copied += token in sentence
+        script = script_of(pieces[token])
+        language = corpus.languages[int(rows.languages[row, place])]
+        letters += script is not None
+        right += script == {"aa": "LATIN", "bb": "CYRILLIC", "cc": "LATIN"}[language]
+    assert copied > 0
+    assert 0 < right < letters
+    assert [int(number) for number in ratios["copied"]] == [copied, len(slots)]
+    assert [int(number) for number in ratios["in script"]] == [right, letters]
+
+
+def test_drawing_follows_the_seed_and_the_temperature(corpus):
+    def written(seed, **changes):
+        trainee, batch = trainee_and_batch(corpus, choice="sample", **changes)
+        torch.manual_seed(seed)
+        trainee(batch)
+        return batch.rows.ids.flatten()[batch.sites["btmlm"]["slots"]].tolist()
+
+    assert written(0) == written(0)
+    assert written(0) != written(1)
+    cold, likeliest = written(0, temperature=1e-4), written(0, temperature=1e-5)
+    assert cold == likeliest
+    trainee, batch = trainee_and_batch(corpus)
+    trainee(batch)
+    assert cold == batch.rows.ids.flatten()[batch.sites["btmlm"]["slots"]].tolist()
+
+
+def test_a_micro_batch_without_texts_writes_nothing(corpus):
+    trainee, batch = trainee_and_batch(corpus)
+    batch.sites.pop("btmlm")
+    batch.side_sites.pop("btmlm")
+    trainee.objective("btmlm").before_pass(batch, Inference(trainee.encoder))
+    found = trainee.objective("btmlm")._written
+    assert {name: (int(a), int(b)) for name, (a, b) in found.items()} == {
+        "copied": (0, 0),
+        "in script": (0, 0),
+    }
+
+
+def test_other_languages_are_drawn_as_asked(corpus):
+    def drawn(**changes):
+        stream = TextStream(objectives=("btmlm",), unit="sentence", languages=("bb",), **changes)
+        parts = stream.open(
+            corpus, split="train", longest=lambda sizes: sizes[:, 0], row_length=200
+        )
+        chances = np.random.default_rng(0).random(400)
+        texts = [parts[0].example(0, float(chance)) for chance in chances]
+        found = [text.other_language for text in texts if isinstance(text, Text)]
+        return np.bincount(found, minlength=3) / 400
+
+    assert drawn() == pytest.approx([0.5, 0.0, 0.5], abs=0.08)
+    assert drawn(others=("cc",)).tolist() == [0, 0, 1]
+    tokens = corpus.tokens_of_languages()
+    share = tokens["aa"] ** 3 / (tokens["aa"] ** 3 + tokens["cc"] ** 3)
+    assert drawn(other_alpha=3.0)[0] == pytest.approx(share, abs=0.08)
+    with pytest.raises(IsoglotError, match="nothing for language 'xx'"):
+        drawn(others=("xx",))
+
+
+def test_one_language_is_refused_before_anything_runs(tmp_path):
+    (tmp_path / "aa.txt").write_text("ka lo mi tu.\n" * 50 + "se ra no pe.\n" * 50)
+    settings = PrepareConfig(
+        sources={"text": SourceConfig(kind="text", files={"aa": ("aa.txt",)})},
+        tokenizer=TokenizerConfig(size=300),
+    )
+    prepare(settings, tmp_path / "corpus", base=tmp_path)
+    corpus = Corpus.open(tmp_path / "corpus")
+    encoder = make_encoder(size=corpus.vocabulary.size, layers=1)
+    with pytest.raises(IsoglotError, match="has one only \\(aa\\)"):
+        BTMLM().module(encoder, corpus)
+    alone = Text(ids=TEXT.ids, sentences=TEXT.sentences, language=0)
+    with pytest.raises(IsoglotError, match="none to choose"):
+        built(alone)
+
+
+def test_scripts_are_counted_in_the_text(corpus):
+    assert [script_of(text) for text in ("Ġabc", "12.", "приvет", "日本", "日の", "")] == [
+        "LATIN", None, "CYRILLIC", "CJK", "CJK", None,
+    ]  # fmt: skip
+    of_piece, names = scripts_of_pieces(corpus.pieces())
+    found = scripts_of_languages(corpus, of_piece, len(names))
+    spoken = [{name for name, on in zip(names, row, strict=True) if on} for row in found]
+    assert spoken == [{"LATIN"}, {"CYRILLIC"}, {"LATIN"}]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [({"pseudo_rate": 0.0}, "pseudo_rate"), ({"temperature": 0.0}, "temperature")],
+)
+def test_settings_that_cannot_work_are_refused(wrong, message):
+    with pytest.raises(IsoglotError, match=message):
+        BTMLM(**wrong)

@@ -1,0 +1,193 @@
+"""CAMLM: layouts token by token, no leak by gradient, the paper's conditionals exactly."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoglot.errors import IsoglotError, RecipeError
+from isoglot.objectives import BTMLM, CAMLM, TLM
+from isoglot.objectives.slots import check_positions
+from isoglot.types import IGNORE, Pair, Rule
+from tests.batching.fakes import VOCABULARY
+from tests.objectives.laid_out import (
+    make_encoder,
+    reference_log_probabilities,
+    rows_of,
+    sensitivity,
+)
+
+PAIR = Pair(
+    first=np.arange(100, 113, dtype=np.int32),
+    second=np.arange(200, 220, dtype=np.int32),
+    first_language=3,
+    second_language=4,
+)
+
+
+def built(example=PAIR, seed=0, **changes):
+    return CAMLM(**changes).build(example, VOCABULARY, np.random.default_rng(seed))
+
+
+def places(sequence):
+    """Where in its own text each slot's token stands."""
+    return (sequence.targets[sequence.targets != IGNORE] % 100).tolist()
+
+
+def test_two_sequences_each_a_whole_sentence_and_slots_of_the_other():
+    first, second = built(rate=0.2)
+    assert first.ids[:15].tolist() == [0, *range(100, 113), 2]
+    assert second.ids[:22].tolist() == [0, *range(200, 220), 2]
+    for sequence, read, asked, number in ((first, 15, 4, 4), (second, 22, 3, 3)):
+        assert sequence.rule == Rule.TRANSLATE
+        assert sequence.ids[read:].tolist() == [VOCABULARY.mask] * number
+        assert sequence.languages[read:].tolist() == [asked] * number
+        assert sequence.languages[:read].tolist() == [7 - asked] * read
+        assert sequence.parts.tolist() == [0] * read + [1] * number
+        assert (sequence.targets[:read] == IGNORE).all()
+        assert sequence.sites["slots"].tolist() == list(range(read, read + number))
+        assert sequence.positions[:read].tolist() == list(range(read))
+    assert set(first.targets[15:].tolist()) < set(range(200, 220))
+    assert set(second.targets[22:].tolist()) < set(range(100, 113))
+    assert first.sentences.tolist() == [0] * 15 + [1] * 4
+    assert second.sentences.tolist() == [1] * 22 + [0] * 3
+
+
+def test_a_slot_stands_where_its_token_would():
+    first, second = built()
+    # after [CLS] x1 .. x13 [SEP] comes [CLS] y1 ..
+    assert first.positions[15:].tolist() == [15 + 1 + place for place in places(first)]
+    assert second.positions[22:].tolist() == [22 + 1 + place for place in places(second)]
+    first, second = built(positions="restarted")
+    assert first.positions[15:].tolist() == [1 + place for place in places(first)]
+    assert second.positions[22:].tolist() == [1 + place for place in places(second)]
+
+
+def test_inline_takes_the_hidden_tokens_out_of_what_the_other_side_reads():
+    first, second = built(slots="inline", rate=0.2)
+    gone = {
+        "first": sorted(set(range(100, 113)) - set(first.ids.tolist())),
+        "second": sorted(set(range(200, 220)) - set(second.ids.tolist())),
+    }
+    assert gone["first"] == second.targets[second.targets != IGNORE].tolist()
+    assert gone["second"] == first.targets[first.targets != IGNORE].tolist()
+    read = (first.parts == 0) & (first.ids >= 100)
+    assert (first.positions[read] == first.ids[read] - 100 + 1).all()
+
+
+def test_special_tokens_get_no_slot():
+    unknown = Pair(
+        first=np.array([3, 3, 3, 101, 3, 3, 3, 3, 3, 3], np.int32),
+        second=np.array([3, 3, 3, 3], np.int32),
+        first_language=0,
+        second_language=1,
+    )
+    for slots in ("extra", "inline"):
+        for seed in range(20):
+            first, second = built(unknown, seed, rate=0.3, slots=slots)
+            assert (first.parts == 1).sum() == 0
+            assert second.targets[second.targets != IGNORE].tolist() == [101]
+            sizes = np.array([[10, 4]], np.int32)
+            lengths = CAMLM(rate=0.3, slots=slots).lengths(sizes)[0]
+            assert len(first) <= lengths[0]
+            assert len(second) <= lengths[1]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.integers(1, 60),
+    st.integers(1, 60),
+    st.floats(0.05, 1.0),
+    st.sampled_from(["extra", "inline"]),
+    st.sampled_from(["continuous", "restarted"]),
+)
+def test_lengths_reach_and_targets_are_told_in_advance(first, second, rate, slots, positions):
+    rng = np.random.default_rng(first)
+    pair = Pair(
+        first=rng.integers(4, 990, first).astype(np.int32),
+        second=rng.integers(4, 990, second).astype(np.int32),
+        first_language=0,
+        second_language=1,
+    )
+    objective = CAMLM(rate=rate, slots=slots, positions=positions)
+    sizes = np.array([[first, second]], np.int32)
+    made = objective.build(pair, VOCABULARY, rng)
+    assert [len(sequence) for sequence in made] == objective.lengths(sizes)[0].tolist()
+    assert max(int(sequence.positions.max()) for sequence in made) < objective.reach(sizes)[0]
+    targets = sum(int((sequence.targets != IGNORE).sum()) for sequence in made)
+    assert targets == objective.max_targets(sizes)[0]
+
+
+@pytest.mark.parametrize("positions", ["continuous", "restarted"])
+def test_no_slot_depends_on_its_own_sentence(positions):
+    """By gradient: exactly zero for its own sentence, something for the other."""
+    encoder = make_encoder()
+    neighbour = built(seed=5, positions=positions)[0]
+    pair = built(rate=0.2, positions=positions)
+    rows, (at_neighbour, *at) = rows_of([neighbour, pair[0]], [pair[1]])
+    for asked, (start, sequence) in enumerate(zip(at, pair, strict=True)):
+        own, other = at[1 - asked], pair[1 - asked]
+        for slot in sequence.sites["slots"]:
+            for word in (7, int(sequence.targets[slot])):
+                gradient = sensitivity(encoder, rows, start + int(slot), word)
+                assert (gradient[own : own + len(other)] == 0).all()
+                assert (gradient[at_neighbour : at_neighbour + len(neighbour)] == 0).all()
+                assert (gradient[start : start + len(sequence)] > 0).all()
+        for place in np.flatnonzero(sequence.parts == 0):
+            gradient = sensitivity(encoder, rows, start + int(place))
+            assert (gradient[start + sequence.sites["slots"]] == 0).all(), "it sees no slot"
+
+
+@pytest.mark.parametrize("slots", ["extra", "inline"])
+def test_the_conditionals_are_the_papers(slots):
+    """Packed with others, both directions in one pass, against each alone and unpacked."""
+    encoder = make_encoder()
+    assert encoder.languages is not None
+    with torch.no_grad():
+        encoder.languages.weight.normal_()
+        pair, other = built(rate=0.2, slots=slots), built(seed=3, slots=slots)
+        rows, starts = rows_of([pair[0], other[1]], [other[0], pair[1]])
+        hidden = encoder(rows).hidden.flatten(0, 1)
+        for sequence, start in ((pair[0], starts[0]), (pair[1], starts[3])):
+            inside = sequence.parts == 0
+            sees = np.zeros((len(sequence), len(sequence)), bool)
+            for i in range(len(sequence)):
+                for j in range(len(sequence)):
+                    sees[i, j] = inside[j] or not inside[i]
+            expected = reference_log_probabilities(encoder, sequence, sees)
+            for slot in sequence.sites["slots"]:
+                found = torch.log_softmax(encoder.model.lm_head(hidden[start + slot]), dim=-1)
+                assert (found - expected[slot]).abs().max() < 1e-9
+
+
+def test_slots_of_one_sentence_see_each_other():
+    """p(y5 | x1 x2 x3, M5, M6) is not p(y5 | x1 x2 x3, M5)."""
+    encoder = make_encoder()
+    both = built(rate=0.1)[0]
+    assert both.sites["slots"].tolist() == [15, 16]
+    fields = ("ids", "positions", "languages", "sentences", "parts", "targets")
+    alone = replace(both, **{name: getattr(both, name)[:16] for name in fields}, sites={})
+    with torch.no_grad():
+        rows, (start, other) = rows_of([both, alone])
+        hidden = encoder(rows).hidden.flatten(0, 1)
+    assert (hidden[start + 15] - hidden[other + 15]).abs().max() > 1e-3
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(3, 120), st.integers(3, 120)), min_size=1, max_size=50))
+def test_a_pair_costs_a_good_deal_less_than_two_masked_copies(pairs):
+    sizes = np.array(pairs, np.int32)
+    two_passes = 2 * TLM().lengths(sizes).sum()
+    assert two_passes / CAMLM().lengths(sizes).sum() >= 1.6
+
+
+def test_settings_that_cannot_work_are_refused():
+    with pytest.raises(IsoglotError, match="rate must be above 0"):
+        CAMLM(rate=0.0)
+    same = {"camlm": CAMLM(positions="restarted"), "btmlm": BTMLM(positions="restarted")}
+    check_positions({**same, "tlm": TLM()})
+    with pytest.raises(RecipeError, match="camlm: continuous, btmlm: restarted"):
+        check_positions({"camlm": CAMLM(), "btmlm": BTMLM(positions="restarted")})

@@ -1,0 +1,282 @@
+"""Momentum contrast: what it builds, and that what it computes is the slow and obvious thing."""
+
+from collections import deque
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from accelerate import Accelerator
+
+from isoglot.errors import RecipeError
+from isoglot.models import Encoder, ModelConfig
+from isoglot.objectives import MoCo
+from isoglot.objectives.contrast import (
+    MomentumConfig,
+    ProjectionConfig,
+    QueueConfig,
+    fingerprint,
+)
+from isoglot.objectives.masking import Masking
+from isoglot.pretrain.loop import LossConfig, training_steps
+from isoglot.types import IGNORE, Cursor
+from tests.batching.fakes import VOCABULARY
+from tests.objectives.naive_moco import (
+    keys_of,
+    losses_of,
+    make_loader,
+    make_trainee,
+    settings,
+    stage_of,
+)
+from tests.objectives.test_mlm_tlm import PAIR, built
+
+IN_BATCH = settings(keys="trained", in_batch=True, queue=QueueConfig(size=0))
+VARIANTS = {
+    "paper": settings(),
+    "mean": settings(pooling="mean", projection=ProjectionConfig(normalize="after")),
+    "xlco": settings(
+        layer=1,
+        projection=ProjectionConfig(layers=1, size=None, normalize="no"),
+        temperature=0.25,
+        masking=Masking(),
+    ),
+    "in-batch and queue": settings(in_batch=True),
+    "trained": IN_BATCH,
+    "trained with a queue": settings(keys="trained", in_batch=True),
+    "no projection": replace(IN_BATCH, projection=ProjectionConfig(layers=0)),
+}
+
+
+@pytest.fixture
+def accelerator():
+    return Accelerator(cpu=True)
+
+
+def test_it_lays_out_a_query_and_a_key():
+    query, key = built(MoCo(), PAIR)
+    assert query.ids.tolist() == [0, 100, 101, 102, 103, 2]
+    assert key.ids.tolist() == [0, *range(200, 206), 2]
+    assert (set(query.languages.tolist()), set(key.languages.tolist())) == ({3}, {4})
+    assert (set(query.targets.tolist()), set(key.targets.tolist())) == ({IGNORE}, {IGNORE})
+    for role, sequence, sentence in (("query", query, PAIR.first), ("key", key, PAIR.second)):
+        assert {name: places.tolist() for name, places in sequence.sites.items()} == {role: [0]}
+        assert sequence.labels[role].tolist() == [fingerprint(sentence)]
+
+
+def test_hidden_tokens_are_not_predicted_and_change_nothing_of_what_a_sentence_is():
+    plain, hidden = built(MoCo(), PAIR), built(MoCo(masking=Masking(rate=0.5)), PAIR)
+    for one, other in zip(plain, hidden, strict=True):
+        assert (one.ids != other.ids).sum() >= 1
+        assert (other.ids == VOCABULARY.mask).any()
+        assert (other.targets == IGNORE).all()
+        assert {n: v.tolist() for n, v in one.labels.items()} == {
+            n: v.tolist() for n, v in other.labels.items()
+        }
+
+
+@pytest.mark.parametrize("micro_rows", [2, 8])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_loss_and_gradient_are_the_obvious_ones(corpus, accelerator, variant, micro_rows):
+    """However the step is split, where all candidates are in the queue."""
+    moco = VARIANTS[variant]
+    trainee = make_trainee(corpus, moco, tlm=False)
+    loader = make_loader(corpus, moco, tlm=False, micro_rows=micro_rows)
+    batches = next(loader.steps(Cursor()))
+    assert ("moco" in batches[0].side) == (moco.keys == "momentum")
+    losses = torch.cat([losses_of(trainee, moco, batch) for batch in batches])
+    weights = {n: p for n, p in trainee.named_parameters() if p.requires_grad}
+    expected = torch.autograd.grad(
+        losses.mean(), list(weights.values()), allow_unused=True, materialize_grads=True
+    )
+    (step,) = training_steps(stage_of(trainee, tlm=False), iter([batches]), accelerator)
+    assert step.counts == {"moco": len(losses)}
+    assert step.losses["moco"] == pytest.approx(losses.mean().item(), rel=1e-9)
+    for (name, weight), gradient in zip(weights.items(), expected, strict=True):
+        assert weight.grad is not None
+        assert torch.allclose(weight.grad, gradient, rtol=1e-6, atol=1e-11), name
+
+
+def test_both_directions_are_the_mean_of_two_contrasts(corpus):
+    moco = replace(IN_BATCH, both_directions=True)
+    trainee = make_trainee(corpus, moco, tlm=False)
+    (batch,) = next(make_loader(corpus, moco, tlm=False, micro_rows=8).steps(Cursor()))
+    sites, labels = batch.sites["moco"], batch.labels["moco"]
+    turned = replace(
+        batch,
+        sites={"moco": {"query": sites["key"], "key": sites["query"]}},
+        labels={"moco": {"query": labels["key"], "key": labels["query"]}},
+    )
+    expected = losses_of(trainee, moco, batch) + losses_of(trainee, moco, turned)
+    assert trainee(batch)["moco"].total.item() == pytest.approx(expected.sum().item() / 2, rel=1e-9)
+
+
+def test_queue_and_averages_after_steps_are_what_the_steps_say(corpus, accelerator):
+    """The queue is a deque of the keys, the key weights the closed-form average."""
+    moco = settings(momentum=MomentumConfig(value=0.8))
+    trainee = make_trainee(corpus, moco)
+    module = trainee.objective("moco")
+
+    def weights():
+        return {n: p.detach().clone() for n, p in trainee.encoder.named_parameters()}
+
+    past = [weights()]
+    held: deque[list[float]] = deque(module.queue.entries.tolist(), maxlen=40)
+    stage = stage_of(trainee, steps=6, rate=1e-3)
+    steps = make_loader(corpus, moco).steps(Cursor())
+
+    def noted():
+        for batches in steps:
+            for batch in batches:
+                held.extend(keys_of(trainee, moco, batch).tolist())
+            yield batches
+
+    past.extend(weights() for _ in training_steps(stage, noted(), accelerator))
+    pointer = int(module.queue.pointer)
+    assert int(module.queue.filled) == 40
+    assert torch.allclose(
+        module.queue.entries.roll(-pointer, 0),
+        torch.tensor(list(held), dtype=torch.float64),
+        rtol=1e-9,
+    )
+    for name, found in module.key_encoder.copy.named_parameters():
+        expected = 0.8**6 * past[0][name]
+        for t in range(1, 7):
+            expected = expected + 0.2 * 0.8 ** (6 - t) * past[t][name]
+        assert torch.allclose(found, expected, rtol=1e-10, atol=1e-13), name
+
+
+def test_a_step_that_is_not_taken_moves_nothing(corpus, accelerator):
+    moco = settings()
+    trainee = make_trainee(corpus, moco)
+    with torch.no_grad():
+        trainee.encoder.model.lm_head.bias[60] = float("inf")
+    before = {n: v.clone() for n, v in trainee.objective("moco").state_dict().items()}
+    stage = stage_of(trainee, steps=2, loss=LossConfig(not_finite="skip"))
+    steps = list(training_steps(stage, make_loader(corpus, moco).steps(Cursor()), accelerator))
+    assert all(step.skipped for step in steps)
+    after = trainee.objective("moco").state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_validation_pushes_no_keys(corpus, accelerator):
+    moco = settings()
+    trainee = make_trainee(corpus, moco)
+    steps = make_loader(corpus, moco).steps(Cursor())
+    first, second = next(steps), next(steps)
+    with torch.no_grad():
+        for batch in first:
+            assert trainee.eval()(batch)["moco"].total.isfinite()
+    trainee.train()
+    list(training_steps(stage_of(trainee), iter([second]), accelerator))
+    trained_on = torch.cat([batch.labels["moco"]["key"] for batch in second])
+    queue = trainee.objective("moco").queue
+    assert int(queue.filled) == len(trained_on)
+    assert torch.equal(queue.items[: len(trained_on), 0], trained_on)
+
+
+def test_a_sentence_in_the_queue_is_not_told_apart_from_itself(corpus):
+    """The same pairs again, with all their keys in the queue: as if the queue lacked them."""
+    moco = settings(queue=QueueConfig(size=400, start="empty"))
+    losses = {}
+    for meets in (False, True):
+        changed = replace(moco, same_are_negatives=meets)
+        trainee = make_trainee(corpus, changed)
+        (batch,) = next(make_loader(corpus, moco, micro_rows=8).steps(Cursor()))
+        trainee(batch)
+        trainee.objective("moco").after_step(taken=True)
+        assert int(trainee.objective("moco").queue.filled) == batch.counts["moco"]
+        expected = losses_of(trainee, moco, batch)
+        losses[meets] = trainee(batch)["moco"].total.item()
+        if not meets:
+            assert losses[False] == pytest.approx(expected.sum().item(), rel=1e-9)
+    assert losses[True] > losses[False] + 0.1
+
+
+def test_no_loss_until_a_queue_that_must_be_full_is(corpus, accelerator):
+    moco = settings(queue=QueueConfig(size=60, start="full"))
+    trainee = make_trainee(corpus, moco)
+    stage = stage_of(trainee, steps=12)
+    seen = 0
+    for step in training_steps(stage, make_loader(corpus, moco).steps(Cursor()), accelerator):
+        assert (step.losses["moco"] > 0) == (seen >= 60)
+        seen += step.counts["moco"]
+    assert seen > 60
+
+
+def test_a_micro_batch_without_pairs_has_a_loss_of_zero_and_a_place_in_the_queue(
+    corpus, accelerator
+):
+    moco = settings()
+    trainee = make_trainee(corpus, moco)
+    batches = next(make_loader(corpus, moco).steps(Cursor()))
+    empty = replace(batches[0], sites={}, side_sites={}, labels={}, counts={"moco": 0, "tlm": 1})
+    (step,) = training_steps(stage_of(trainee), iter([[empty, batches[1]]]), accelerator)
+    assert step.counts["moco"] == batches[1].counts["moco"]
+    expected = losses_of(make_trainee(corpus, moco), moco, batches[1]).mean()
+    assert step.losses["moco"] == pytest.approx(expected.item())
+    assert int(trainee.objective("moco").queue.filled) == batches[1].counts["moco"]
+
+
+@pytest.mark.parametrize("dropout", [True, False])
+def test_keys_are_encoded_with_dropout_or_without(corpus, dropout):
+    moco = settings(key_dropout=dropout)
+    trainee = make_trainee(corpus, moco, dropout=0.3)
+    module = trainee.objective("moco")
+    assert module.training
+    assert module.key_encoder.copy.training == dropout
+    trainee.eval()
+    assert not module.key_encoder.copy.training
+
+
+def test_key_weights_begin_as_the_encoders_and_are_not_trained(corpus):
+    trainee = make_trainee(corpus, settings())
+    with torch.no_grad():
+        for weight in trainee.encoder.parameters():
+            weight.add_(1.0)
+    module = trainee.objective("moco")
+    module.begin()
+    own = dict(module.key_encoder.copy.named_parameters())
+    for name, weight in trainee.encoder.named_parameters():
+        assert torch.equal(own[name], weight)
+    trained = {n for n, p in trainee.named_parameters() if p.requires_grad}
+    assert not any("key_" in name for name in trained)
+    assert not any(name.startswith("objectives.moco._") for name in trainee.state_dict())
+
+
+def test_everything_that_is_an_encoder_is_compiled(corpus, monkeypatch):
+    compiled: list[Encoder] = []
+
+    def note(encoder):
+        compiled.append(encoder)
+
+    monkeypatch.setattr(Encoder, "compile", note)
+    trainee = make_trainee(corpus, settings())
+    trainee.compile()
+    assert compiled == [trainee.encoder, trainee.objective("moco").key_encoder.copy]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"temperature": 0.0}, "temperature must be above 0"),
+        ({"queue": QueueConfig(size=0)}, "moco needs negatives"),
+        ({"both_directions": True}, "both_directions needs keys: trained"),
+    ],
+)
+def test_impossible_settings_are_refused(changes, message):
+    with pytest.raises(RecipeError, match=message):
+        MoCo(**changes)
+
+
+def test_a_layer_that_does_not_exist_is_refused(corpus):
+    encoder = Encoder.build(ModelConfig(size="tiny", layers=2), corpus.vocabulary)
+    with pytest.raises(RecipeError, match=r"moco\.layer: 3 does not exist.*from 0 to 2"):
+        MoCo(layer=3).module(encoder, corpus)
+
+
+def test_sizes_and_targets_are_told_in_advance():
+    sizes = np.array([[3, 5], [7, 2]], np.int32)
+    assert MoCo().lengths(sizes).tolist() == [[5, 7], [9, 4]]
+    assert MoCo().max_targets(sizes).tolist() == [0, 0]
+    assert (MoCo().num_side, IN_BATCH.num_side) == (1, 0)

@@ -1,0 +1,206 @@
+"""The page has what its inputs have, stays small and narrow, and needs nothing from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+from typing_extensions import override
+
+from isoglot.report import ReportError, named
+from isoglot.report.latex import latex
+from isoglot.report.markdown import markdown
+from isoglot.report.page import collect, page, tables
+from isoglot.report.table import WIDE, Heading, Number, Table
+from isoglot.results import Results, Score
+from tests.report.made_up import LANGUAGES, TASKS, write_model
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VOID = {"meta", "rect", "br", "circle"}
+
+
+class Outline(HTMLParser):
+    """Counts elements, keeps the widths of tables, and notes what is left open."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: set[str] = set()
+        self.targets: set[str] = set()
+        self.widths: list[int] = []
+        self.addresses: list[str] = []
+        self.feed(html)
+
+    @override
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.ids |= {found["id"]} if "id" in found else set()
+        self.addresses += [v for k, v in attrs if k in {"href", "src"} and v is not None]
+        if tag == "tr":
+            self.widths.append(0)
+        if tag in {"td", "th"}:
+            self.widths[-1] += 1
+        if tag not in VOID:
+            self.open.append(tag)
+
+    @override
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    @override
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory) -> Path:
+    return write_model(
+        tmp_path_factory.mktemp("one") / "mlm",
+        1,
+        languages=["de", "en", "sw"],
+        tasks=["xnli", "tatoeba", "word-alignment"],
+        seeds=2,
+        steps=40,
+    )
+
+
+def html_of(*folders: object) -> str:
+    return page(collect([named(str(folder)) for folder in folders]), title="T")
+
+
+def test_a_single_results_file_makes_a_page_of_its_parts_alone(tmp_path):
+    scored = Score(task="xnli", version=1, language="sw", metric="accuracy", value=0.5, count=10)
+    Results(model="m", fingerprint="f", scores=(scored,)).write(tmp_path / "mlm-seed1.json")
+    html = html_of(tmp_path / "mlm-seed1.json")
+    assert Outline(html).ids == {"theme", "overview", "heat", "scores", "models"}
+    assert 'title="accuracy, 10 examples"' in html
+
+
+def test_a_model_without_scores_is_named_and_nothing_else(tmp_path):
+    Results(model="m", fingerprint="f", scores=()).write(tmp_path / "results.json")
+    assert Outline(html_of(tmp_path)).ids == {"theme", "models"}
+
+
+def test_every_part_is_there_and_every_link_leads_to_one(one):
+    outline = Outline(html_of(one))
+    assert outline.open == []
+    parts = {"overview", "heat", "gaps", "layers", "scores", "training", "space", "words", "models"}
+    assert outline.ids == parts | {"theme"}
+    assert {address.lstrip("#") for address in outline.addresses} == parts
+
+
+def test_numbers_are_those_of_the_results(one):
+    html = html_of(one)
+    content = Results.read(one / "results.json")
+    values = [s.value for s in content.scores if (s.task, s.language) == ("xnli", "sw")]
+    mean, sd = sum(values) / 2, abs(values[0] - values[1]) / 2**0.5
+    cell = f"{100 * mean:.1f}<small>±{100 * sd:.1f}</small>"
+    assert re.search(rf'title="accuracy, 1,000 examples, 2 repetitions">{cell}</td>', html)
+
+
+def test_names_cannot_break_the_page(one, tmp_path):
+    bad = '<script>alert("x")</script>&'
+    html = html_of(f"{bad}={one}")
+    assert "<script>alert" not in html
+    assert Outline(html).open == []
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("many")
+    names = [f"model-number-{n}" for n in range(20)]
+    return [
+        write_model(folder / name, n, languages=LANGUAGES, tasks=TASKS, seeds=2, steps=200)
+        for n, name in enumerate(names)
+    ]
+
+
+def test_twenty_models_fifteen_tasks_forty_languages_stay_small_and_narrow(many):
+    html = html_of(*many)
+    assert len(html.encode()) < 5_000_000
+    outline = Outline(html)
+    assert outline.open == []
+    # at 1280 pixels, twenty columns of numbers beside the names fit (looked at in a browser)
+    assert max(outline.widths) <= WIDE + 1
+    assert "nowrap" not in re.sub(r"\.(ramp|grid)[^}]*}", "", html.partition("</style>")[0])
+    # nothing is fetched: every address is a place on the page
+    assert all(address.startswith("#") for address in outline.addresses)
+    elsewhere = set(re.findall(r"https?://[^\s\"'<)]+|url\(|@import", html))
+    assert elsewhere == {"http://www.w3.org/2000/svg"}  # a name, not an address
+
+
+def test_an_empty_folder_is_refused(tmp_path):
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(ReportError, match=r"nothing holds no results.json, metrics.jsonl"):
+        collect([named(str(tmp_path / "nothing"))])
+
+
+def wide(columns: int, rows: int) -> Table:
+    return Table(
+        title="t",
+        caption="c",
+        corner="x",
+        columns=tuple(Heading(text=f"c{n}") for n in range(columns)),
+        rows=tuple(
+            (Heading(text=f"r{m}"), tuple(Number(value=100.0 * m + n) for n in range(columns)))
+            for m in range(rows)
+        ),
+    )
+
+
+def test_a_wide_table_is_turned_only_where_that_is_shorter():
+    assert [len(piece.rows) for piece in wide(41, 1).pieces()] == [1, 1, 1]
+    assert [len(piece.rows) for piece in wide(41, 20).pieces()] == [41]
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(5, 3), (41, 20), (41, 30), (60, 80)])
+def test_pieces_hold_every_number_once_and_fit(columns, rows):
+    pieces = wide(columns, rows).pieces()
+    assert all(len(piece.columns) <= WIDE for piece in pieces)
+    values = [n.value for piece in pieces for _, numbers in piece.rows for n in numbers]
+    assert sorted(v for v in values if v is not None) == [
+        100.0 * m + n for m in range(rows) for n in range(columns)
+    ]
+
+
+def test_markdown_and_latex_have_the_same_numbers_and_escape(one):
+    material = collect([named(f"a_b|c={one}")])
+    found = tables(material)
+    text, tex = markdown(found), latex(found)
+    assert r"| a\_b\|c |" in text
+    assert r"a\_b|c &" in tex
+    numbers = [
+        f"{n.value:.1f}" for t in found for _, ns in t.rows for n in ns if n.value is not None
+    ]
+    for written in (text, tex):
+        rest = iter(re.findall(r"-?\d+\.\d", written))
+        assert all(number in rest for number in numbers)
+    assert tex.count(r"\begin{tabular}") == len(found) == text.count("| --- |")
+    for line in tex.splitlines():
+        if line.endswith(r"\\"):
+            assert "±" not in line
+
+
+def test_a_report_imports_no_torch(one, tmp_path):
+    code = (
+        "import sys; from isoglot.cli import main; import isoglot.report.page\n"
+        f"sys.argv = ['isoglot', 'report', {str(one)!r}, '-o', {str(tmp_path / 'r.html')!r}]\n"
+        "try:\n    main()\nfinally:\n    assert not {'torch', 'transformers'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert (tmp_path / "r.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_damaged_exhibits_are_named(one, tmp_path):
+    content = json.loads((one / "exhibits.json").read_text(encoding="utf-8"))
+    del content["space"]["layer"]
+    (tmp_path / "exhibits.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"exhibits.json: is damaged \(.*layer"):
+        collect([named(str(tmp_path))])

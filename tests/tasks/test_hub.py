@@ -1,0 +1,76 @@
+"""Hugging Face dataset folders: Parquet files of a repository and Arrow files saved to disk."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from pyarrow import ipc, parquet
+
+from isoglot.errors import CorpusError
+from isoglot.tasks import find_task
+
+LABELS = {"_type": "ClassLabel", "names": ["entailment", "neutral", "contradiction"]}
+TAGS = {"_type": "ClassLabel", "names": ["O", "B-PER", "I-PER"]}
+ANSWERS = {"text": ["Aare", "Aare"], "answer_start": [4, 4]}
+
+
+def table(rows, features):
+    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+    return pa.Table.from_pylist(rows).replace_schema_metadata(metadata)
+
+
+def save(content, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".parquet":
+        parquet.write_table(content, path)
+        return
+    with ipc.new_stream(str(path), content.schema) as writer:
+        writer.write_table(content)
+
+
+@pytest.mark.parametrize("file", ["test-00000-of-00001.parquet", "test/data-00000-of-00001.arrow"])
+def test_numbers_become_labels(tmp_path, file):
+    rows = [
+        {"premise": "A.", "hypothesis": "B.", "label": 2},
+        {"premise": "C.", "hypothesis": "D.", "label": 0},
+    ]
+    save(table(rows, {"label": LABELS}), tmp_path / "xnli/sw" / file)
+    task = find_task("xnli")
+    examples = task.read(task.part(tmp_path, "sw", "test"))
+    assert [(e.first, e.second, e.label) for e in examples] == [
+        ("A.", "B.", "contradiction"), ("C.", "D.", "entailment"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrapped", [{"_type": "List", "feature": TAGS}, {"feature": TAGS}])
+def test_lists_of_numbers_become_tags(tmp_path, wrapped):
+    rows = [{"tokens": ["Anna", "Li", "calls"], "ner_tags": [1, 2, 0]}]
+    for shard in range(2):
+        file = tmp_path / f"conll2003/conll2003/validation-0000{shard}-of-00002.parquet"
+        save(table(rows, {"ner_tags": wrapped}), file)
+    task = find_task("conll2003")
+    examples = task.read(task.part(tmp_path, "en", "dev"))
+    assert [e.id for e in examples] == ["1", "2"], "the shards of a split make one part"
+    assert examples[0].tags == ("B-PER", "I-PER", "O")
+
+
+def test_questions(tmp_path):
+    row = {"id": "1", "context": "The Aare", "question": "Which?", "answers": ANSWERS}
+    save(table([row], {}), tmp_path / "xquad/xquad.de/validation-00000-of-00001.parquet")
+    save(table([row], {}), tmp_path / "mlqa/mlqa.en.de/test-00000-of-00001.parquet")
+    xquad, mlqa = find_task("xquad"), find_task("mlqa")
+    (question,) = xquad.read(xquad.part(tmp_path, "de", "test"))
+    assert [a.start for a in question.answers] == [4, 4]
+    assert mlqa.part(tmp_path, "de-en", "test").language == "de-en", "question, then paragraph"
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    file = tmp_path / "xnli/sw/test-00000-of-00001.parquet"
+    save(table([{"premise": "A.", "hypothesis": "B.", "label": 1}], {"label": LABELS}), file)
+    file.write_bytes(file.read_bytes()[:-20])
+    task = find_task("xnli")
+    with pytest.raises(CorpusError, match="is damaged") as caught:
+        task.read(task.part(tmp_path, "sw", "test"))
+    assert str(file) in str(caught.value)

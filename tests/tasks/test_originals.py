@@ -1,0 +1,178 @@
+"""Original formats that the data pack does not have, on rows written for it (fixtures/)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from isoglot.tasks import TASKS, find_task
+from isoglot.tasks.examples import Choice, Classified, Entry, Mined, Tagged, Translated
+
+FOLDER = Path(__file__).parent / "fixtures"
+
+
+def read(name, language, split):
+    task = find_task(name)
+    return task.read(task.part(FOLDER, language, split))
+
+
+def test_every_fixture_belongs_to_a_task():
+    used = {path for kind in TASKS for part in kind().parts(FOLDER) for path in part.files}
+    beside = {".eng", ".en", ".gold", ".md"}
+    others = {p for p in FOLDER.rglob("*") if p.is_file()} - used
+    assert {path.name for path in others if path.suffix not in beside} == {"relations.jsonl"}
+
+
+def test_xnli():
+    assert read("xnli", "de", "dev") == [
+        Classified(
+            id="1", first="Die Katze schläft.", second="Ein Tier schläft.", label="entailment"
+        ),
+        Classified(
+            id="2", first="Die Katze schläft.", second="Die Katze rennt.", label="contradiction"
+        ),
+    ]
+    assert [e.label for e in read("xnli", "sw", "dev")] == ["neutral"]
+    assert [e.label for e in read("xnli", "de", "train")] == ["contradiction", "entailment"]
+
+
+def test_paws_x():
+    assert [(e.id, e.label) for e in read("paws-x", "de", "test")] == [("1", "0"), ("2", "1")]
+    assert len(read("paws-x", "de", "train")) == 1
+
+
+def test_reviews():
+    reviews = read("cls", "de", "train")
+    assert [(e.id, e.label) for e in reviews] == [
+        ("books-1", "positive"), ("books-2", "negative"), ("music-1", "positive"),
+    ]  # fmt: skip
+    assert reviews[0].first == "Gern gelesen\nEin Buch & ein Vergnügen."
+    assert reviews[2].first == "Schöne Lieder."
+
+
+def test_conll_in_latin_1_and_with_document_marks():
+    spanish = read("conll2002", "es", "test")
+    assert spanish[0] == Tagged(
+        id="1",
+        words=("Pérez", "vive", "en", "Ávila", "."),
+        tags=("B-PER", "O", "O", "B-LOC", "O"),
+    )
+    assert len(spanish) == 2
+    assert [e.words for e in read("conll2002", "nl", "train")] == [("Anna", "belt")]
+    english = read("conll2003", "en", "dev")
+    assert [e.words[0] for e in english] == ["Anna", "Rain"]
+    assert english[0].tags == ("B-PER", "O", "O", "B-LOC", "O")
+
+
+def test_other_columns():
+    assert [e.words for e in read("wikiann", "sw", "test")] == [("Anna", "::"), ("Nairobi",)]
+    assert [e.words for e in read("wikiann", "sw", "dev")] == [("Anna",), ("Nairobi",)]
+    assert read("masakhaner", "sw", "test")[0].tags == ("B-PER", "O", "B-DATE")
+    assert read("germeval2014", "de", "test")[0].words == ("#", "Bernerin")
+    assert read("uner", "en", "test")[0].tags == ("B-PER", "O")
+
+
+def test_words_count_and_not_the_tokens_that_hold_them():
+    (sentence,) = read("ud-pos", "sw", "test")
+    assert sentence.words == ("ha", "wezi", ".")
+    assert sentence.tags == ("PART", "VERB", "PUNCT")
+
+
+def test_questions():
+    first, second = read("squad", "en", "dev")
+    assert [(a.text, a.start) for a in first.answers] == [("The river Aare", 0), ("Aare", 10)]
+    assert second.id == "q2"
+    assert [len(q.answers) for q in read("squad-v2", "en", "dev")] == [1, 0]
+    assert read("xquad", "sw", "test")[0].answers[0].text == "Mto Aare"
+
+
+def test_the_languages_of_question_and_paragraph():
+    task = find_task("mlqa")
+    assert {(part.language, part.split) for part in task.parts(FOLDER)} == {
+        ("de-en", "test"), ("de", "dev"),
+    }  # fmt: skip
+    (across,) = read("mlqa", "de-en", "test")
+    assert across.question == "Was fließt durch Bern?"
+    assert across.context.startswith("The river")
+
+
+def test_a_file_of_all_languages_is_split_by_question_ids():
+    assert [q.id for q in read("tydiqa", "sw", "train")] == ["swahili-2-0"]
+    assert [q.id for q in read("tydiqa", "en", "train")] == ["english-1-0"]
+    assert read("tydiqa", "fi", "train") == []
+    assert [q.id for q in read("tydiqa", "sw", "dev")] == ["swahili-1-0"]
+
+
+def test_choices():
+    assert read("xcopa", "sw", "dev") == [
+        Choice(
+            id="0",
+            premise="Mvua ilinyesha.",
+            asks="effect",
+            choices=("Barabara ililowa.", "Jua liliwaka."),
+            right=0,
+        )
+    ]
+
+
+def test_sentences():
+    assert read("tatoeba", "de-en", "test")[1] == Translated(first="Es regnet.", second="It rains.")
+    assert read("bucc", "de-en", "test") == [
+        Mined(first="Die Katze schläft.", second="The cat sleeps."),
+        Mined(first="Es regnet.", second="It rains."),
+        Mined(first="Niemand kennt mich.", second=None),
+        Mined(first=None, second="Alone."),
+    ]
+
+
+def test_words():
+    assert read("muse", "en-de", "test") == [
+        Entry(word="cat", translations=("Katze", "Kater")),
+        Entry(word="rain", translations=("Regen",)),
+    ]
+    assert read("muse", "en-de", "train") == [Entry(word="dog", translations=("Hund",))]
+    assert read("analogy", "en", "test")[0].section == "capital-common-countries"
+    pair = read("alignment-awesome", "de-en", "test")[0]
+    assert pair.sure == {(0, 0), (1, 1)}
+    assert pair.possible == {(0, 0), (1, 1), (2, 2)}
+
+
+def test_the_royal_analogies_are_those_of_the_table():
+    rows = read("analogy-royal", "en-de", "test")
+    assert len(rows) == 16
+    assert rows[0].section == "King-Man+Woman Queen"
+    assert (rows[0].b, rows[0].a, rows[0].c, rows[0].d) == ("King", "Man", "Woman", "Queen")
+
+
+def test_lama():
+    facts = {fact.id: fact for fact in read("lama", "en", "test")}
+    assert facts["u1"].prompt == "The capital of France is [Y] ."
+    assert facts["u4"].prompt == "Ben was born in [Y] ."
+    assert facts["u5"].prompt == "Phones are made of [Y]."
+    assert {fact.group for fact in facts.values()} == {
+        "T-REx 1-1", "T-REx N-1", "Google-RE place_of_birth", "ConceptNet", "SQuAD",
+    }  # fmt: skip
+    assert facts["u6_0"].answers == ("Aare",)
+
+
+def test_mlama_offers_the_objects_of_the_relation():
+    first, second = read("mlama", "sw", "test")
+    assert first.prompt == "Mji mkuu wa Kenya ni [Y]."
+    assert first.candidates == second.candidates == ("Nairobi", "Paris")
+
+
+def test_precision_is_averaged_over_relations():
+    facts = read("lama", "en", "test")
+    said = {"u1": "paris ", "u2": "Mombasa", "u3": "Bern", "u4": "x", "u5": "plastic", "u6_0": "x"}
+    scores = find_task("lama").score(facts, [said[fact.id] for fact in facts], "en")
+    assert scores == {
+        "p@1": pytest.approx((0.5 + 1 + 0 + 1 + 0) / 5),
+        "p@1 T-REx": 0.75,
+        "p@1 T-REx 1-1": 0.5,
+        "p@1 T-REx N-1": 1.0,
+        "p@1 Google-RE": 0.0,
+        "p@1 Google-RE place_of_birth": 0.0,
+        "p@1 ConceptNet": 1.0,
+        "p@1 SQuAD": 0.0,
+    }
