@@ -112,7 +112,7 @@ def test_every_objective_keeps_the_contract(objective, kind):
 def test_objectives_can_live_elsewhere():
     assert find_objective("isoglot.objectives.tlm:TLM") is TLM
     for name, part in (
-        ("tml", "did you mean 'tlm'"),
+        ("tln", "did you mean 'tlm'"),
         ("nowhere.module:X", "cannot be imported"),
         ("isoglot.types:Rule", "is not an Objective"),
     ):

@@ -15,7 +15,7 @@ from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import ParallelStream, TextStream
 from isoglot.corpus import Corpus
 from isoglot.models import ModelConfig
-from isoglot.objectives import MoCo
+from isoglot.objectives import BTMLM, MoCo
 from isoglot.objectives.contrast import MomentumConfig, QueueConfig
 from isoglot.pretrain import checkpoint
 from isoglot.pretrain.checkpoint import CheckpointConfig
@@ -26,6 +26,7 @@ from isoglot.pretrain.run import pretrain
 STEPS = (10, 8)
 """Two stages, so that resuming happens in either."""
 CONTRAST_STEPS = (3, 9)
+SLOTS_STEPS = (7, 7)
 
 
 def config(workers: int = 0, **changes: object) -> PretrainConfig:
@@ -70,21 +71,50 @@ def contrast(workers: int = 0) -> PretrainConfig:
     )
 
 
+def slots(workers: int = 0) -> PretrainConfig:
+    """The stages of ERNIE-M: CAMLM in the first, BTMLM with drawn pseudo-tokens in the second."""
+    plain = config(workers)
+    pairs = plain.stages[1].streams["parallel"]
+    text = plain.stages[0].streams["text"]
+    stages = tuple(
+        StageConfig(
+            steps=number,
+            streams={
+                "text": replace(text, objectives=of_text, share=0.5),
+                "parallel": replace(pairs, objectives=of_pairs, share=0.5),
+            },
+            keep_optimizer=True,
+        )
+        for number, of_text, of_pairs in (
+            (SLOTS_STEPS[0], ("mlm",), ("tlm", "camlm")),
+            (SLOTS_STEPS[1], ("mlm", "btmlm"), ("tlm",)),
+        )
+    )
+    return replace(
+        plain,
+        stages=stages,
+        objectives={"btmlm": BTMLM(choice="sample", temperature=1.5)},
+        batch=BatchConfig(rows=8, micro_rows=4, row_length=96),
+    )
+
+
+MIXES = {"plain": config, "contrast": contrast, "slots": slots}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("corpus", type=Path)
     parser.add_argument("run", type=Path)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--workers", type=int, default=0)
-    parser.add_argument("--contrast", action="store_true")
+    parser.add_argument("--mix", choices=MIXES, default="plain")
     parser.add_argument("--kill-in-save", type=int, default=0)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.kill_in_save:
         die_at_sync(arguments.kill_in_save)
-    chosen = contrast if arguments.contrast else config
     pretrain(
-        chosen(arguments.workers),
+        MIXES[arguments.mix](arguments.workers),
         Corpus.open(arguments.corpus),
         arguments.run,
         resume=arguments.resume,

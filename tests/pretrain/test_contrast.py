@@ -31,7 +31,9 @@ def undisturbed(corpus, tmp_path_factory):
     folder = tmp_path_factory.mktemp("undisturbed")
     for number in (1, 2):
         run = folder / str(number)
-        processes.finish(processes.command(corpus.folder, run, "--contrast", processes=number))
+        processes.finish(
+            processes.command(corpus.folder, run, "--mix", "contrast", processes=number)
+        )
     return folder
 
 
@@ -45,7 +47,7 @@ def moco_state(run):
 def test_queue_and_key_weights_survive_being_killed(corpus, undisturbed, tmp_path, number):
     run = tmp_path / "run"
     killed = processes.killed_again_and_again(
-        corpus.folder, run, "--contrast", processes=number, seed=3 + number, kills=2
+        corpus.folder, run, "--mix", "contrast", processes=number, seed=3 + number, kills=2
     )
     assert killed == 2
     assert processes.losses(run / "metrics.jsonl") == processes.losses(

@@ -60,7 +60,7 @@ objectives:
 loader: many
 stages:
   - streams:
-      text: {objectives: [mlm, tml], share: a half}
+      text: {objectives: [mlm, tln], share: a half}
       parallel: {objectives: tlm}
       pictures: {objectives: [mlm]}
 """
@@ -78,7 +78,7 @@ stages:
   a.yaml:8: objectives.mlm.masking.unit: 'wrod' is not possible; did you mean 'word'?
   a.yaml:9: objectives.mml: there is no objective 'mml': did you mean 'mlm'?
   a.yaml:10: loader: expected settings (key: value), got 'many'
-  a.yaml:13: stages.0.streams.text.objectives.1: there is no objective 'tml': did you mean 'tlm'?
+  a.yaml:13: stages.0.streams.text.objectives.1: there is no objective 'tln': did you mean 'tlm'?
   a.yaml:13: stages.0.streams.text.share: expected a number, got 'a half'
   a.yaml:14: stages.0.streams.parallel.objectives: expected a list, got 'tlm'
   a.yaml:15: stages.0.streams.pictures: there is no stream 'pictures'; known: parallel, text"""

@@ -14,7 +14,7 @@ def demo(
     out: Path = typer.Option(Path("demo"), "--out", "-o", help="Folder for everything it makes."),
     seeds: int = typer.Option(3, min=1, help="Seeds to train each variant with."),
 ) -> None:
-    """Train MLM and MLM + TLM on a small generated world and compare them across languages.
+    """Train MLM, MLM + TLM and PPA on a small generated world and compare them across languages.
 
     Needs no data and no network; minutes on two cores. Runs that are finished are not run again.
     """

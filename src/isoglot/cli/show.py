@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -29,13 +28,15 @@ def recipes(markdown: bool = _MARKDOWN) -> None:
     if not markdown:
         print_table(["recipe", "what it trains"], [[n, r["summary"]] for n, r in found.items()])
         return
+    first: dict[str, str] = {}
+    rows = []
+    for name, recipe in found.items():
+        differs = "; ".join(recipe.get("differs", []))
+        same = first.setdefault(differs, name)
+        differs = differs if same == name else f"as `{same}`"
+        rows.append([f"`{name}`", recipe["summary"], recipe.get("paper", ""), differs])
     print_table(
-        ["recipe", "what it trains", "paper", "differs from the paper"],
-        [
-            [f"`{name}`", recipe["summary"], recipe.get("paper", ""), _joined(recipe)]
-            for name, recipe in found.items()
-        ],
-        markdown=True,
+        ["recipe", "what it trains", "paper", "differs from the paper"], rows, markdown=True
     )
 
 
@@ -131,10 +132,6 @@ def corpus(
     from isoglot.corpus import Corpus
 
     show_corpus(Corpus.open(folder, verify="never"), alpha=alpha, samples=samples)
-
-
-def _joined(recipe: dict[str, Any]) -> str:
-    return "; ".join(recipe.get("differs", []))
 
 
 def _file(kind: type) -> str:

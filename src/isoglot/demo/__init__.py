@@ -1,10 +1,12 @@
-"""The demo: a generated world, a shared MLM checkpoint, and from it MLM against MLM + TLM.
+"""The demo: a generated world, a shared MLM checkpoint, and from it MLM, MLM + TLM and PPA.
 
-    testbed → prepare → demo/checkpoint → demo/mlm and demo/mlm-tlm, three seeds → retrieval → table
+    testbed → prepare → demo/checkpoint → demo/mlm, demo/mlm-tlm, demo/ppa, three seeds
+            → retrieval → table → report.html
 
-Both continuations see the same text and translations and the same number of tokens; they differ
-only in whether the two sides of a translation are read together. Runs are one thread each, as many
-side by side as there are cores: models this small gain nothing from a second thread.
+All continuations see the same text and translations and the same number of tokens; they differ
+only in what is made of a translation: two texts (MLM), one text (TLM), or that and two sentences to
+be found by each other (PPA). Runs are one thread each, as many side by side as there are cores:
+models this small gain nothing from a second thread.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from isoglot.demo.bars import bars_of
 from isoglot.demo.jobs import Job, Outcome, run_jobs
+from isoglot.demo.page import write_page
 from isoglot.demo.table import VARIANTS, print_table
 from isoglot.demo.world import generated_corpus
 
@@ -64,6 +67,7 @@ def demo(folder: Path, terminal: Console, *, seeds: tuple[int, ...] = SEEDS) -> 
         outcomes += run_jobs([base], told)
         outcomes += run_jobs(jobs, told)
     print_table(outcomes, terminal, time.monotonic() - began)
+    write_page(outcomes, corpus, folder / "report.html", terminal)
     return outcomes
 
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from isoglot.demo.jobs import Outcome
 
-VARIANTS = {"MLM": "demo/mlm", "MLM + TLM": "demo/mlm-tlm"}
+CONTROL = "MLM"
+VARIANTS = {CONTROL: "demo/mlm", "MLM + TLM": "demo/mlm-tlm", "PPA": "demo/ppa"}
 """Label of each row, and the recipe behind it; the first is the control."""
 
 
@@ -34,18 +35,15 @@ def print_table(outcomes: list[Outcome], terminal: Console, seconds: float) -> N
         )
     terminal.print(table)
     groups = _grouped(rest)
-    margins = [
-        tlm.average - mlm.average for mlm, tlm in zip(*(groups[v] for v in VARIANTS), strict=True)
-    ]
     tokens = {row.tokens for row in rest}
-    best = max(groups["MLM + TLM"], key=lambda row: row.average).model
+    best = max(rest, key=lambda row: row.average).model
     terminal.print(
         f"Both directions with English, {TEST_PAIRS} sentences a language, mean-pooled states of "
         f"each model's best layer, each language's mean vector taken off (centred).\n"
-        f"TLM's margin over MLM from the same checkpoint, {_about(tokens)} tokens each: "
-        f"{_mean_sd(margins)} points; by seed {' '.join(f'{margin:+.1f}' for margin in margins)}.\n"
-        f"{seconds:.0f} s. Two of the encoders trained, plain Hugging Face folders:\n"
-        f"  {groups['MLM'][0].model}\n  {best}\n\n"
+        f"All from the same checkpoint with {_about(tokens)} tokens each.\n"
+        + "".join(_margin(label, groups) for label in VARIANTS if label != CONTROL)
+        + f"{seconds:.0f} s. Two of the encoders trained, plain Hugging Face folders:\n"
+        f"  {groups[CONTROL][0].model}\n  {best}\n\n"
         f"Open one:\n\n"
         f"  from transformers import AutoModelForMaskedLM, AutoTokenizer\n"
         f"  tokenizer = AutoTokenizer.from_pretrained({str(best)!r})\n"
@@ -57,6 +55,13 @@ def print_table(outcomes: list[Outcome], terminal: Console, seconds: float) -> N
 
 def _grouped(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
     return {label: [row for row in outcomes if row.label == label] for label in VARIANTS}
+
+
+def _margin(label: str, groups: dict[str, list[Outcome]]) -> str:
+    pairs = zip(groups[CONTROL], groups[label], strict=True)
+    margins = [row.average - control.average for control, row in pairs]
+    by_seed = " ".join(f"{margin:+.1f}" for margin in margins)
+    return f"{label}, margin over {CONTROL}: {_mean_sd(margins)} points; by seed {by_seed}.\n"
 
 
 def _mean_sd(values: list[float]) -> str:

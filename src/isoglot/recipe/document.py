@@ -59,10 +59,11 @@ def find(name: str, folder: Path | None = None) -> Path:
 
 
 def built_in() -> list[str]:
-    """Names of the built-in recipes; those in folders are named with the folder."""
-    return sorted(
+    """Names of the built-in recipes; those in folders come last, named with the folder."""
+    names = [
         path.relative_to(BUILT_IN).with_suffix("").as_posix() for path in BUILT_IN.rglob("*.yaml")
-    )
+    ]
+    return sorted(names, key=lambda name: ("/" in name, name))
 
 
 def read(path: Path) -> Document:
