@@ -129,7 +129,7 @@ def test_no_space_for_a_sequence_names_the_file_the_row_and_the_fix(corpus):
         opened(corpus, config, row_length=30)
     message = str(caught.value)
     assert f"pairs/aa-bb/train-00000.arrow, row {worst}" in message
-    assert f"{lengths[worst] + 4} tokens and a row only 30" in message
+    assert f"{lengths[worst] + 4} tokens and a row has 30" in message
     assert "too_long: drop" in message
     # nothing left at all is an error whatever the setting
     with pytest.raises(CorpusError, match=r"Raise batch\.row_length"):

@@ -8,7 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.errors import IsoglotError, RecipeError
+from isoglot.batching.loader import left_out, open_streams
+from isoglot.batching.streams import ParallelStream
+from isoglot.errors import CorpusError, IsoglotError, RecipeError
 from isoglot.objectives import BTMLM, CAMLM, TLM
 from isoglot.objectives.slots import check_positions
 from isoglot.types import IGNORE, Pair, Rule
@@ -191,3 +193,20 @@ def test_settings_that_cannot_work_are_refused():
     check_positions({**same, "tlm": TLM()})
     with pytest.raises(RecipeError, match="camlm: continuous, btmlm: restarted"):
         check_positions({"camlm": CAMLM(), "btmlm": BTMLM(positions="restarted")})
+
+
+def test_pairs_that_reach_too_far_are_left_out_and_counted_or_named(corpus):
+    """Their tokens would fit; the positions of a pair written out would not."""
+    streams = {"parallel": ParallelStream(objectives=("camlm",), languages=("aa-bb",))}
+    (opened,) = open_streams(corpus, streams, {"camlm": CAMLM()}, row_length=24)
+    (part,) = opened.parts
+    table = corpus.table(part.source, "aa-bb", "train")
+    sizes = np.stack([table.lengths("first"), table.lengths("second")], axis=1)
+    far = sizes.sum(axis=1) + 3 > 24
+    assert 0 < far.sum() < len(far)
+    assert (CAMLM().lengths(sizes)[far] <= 24).all(axis=1).any()
+    assert part.num_dropped == far.sum()
+    assert f"{far.sum()} of {len(far)} examples are left out" in "".join(left_out((opened,), 24))
+    strict = {"parallel": replace(streams["parallel"], too_long="error")}
+    with pytest.raises(CorpusError, match=r"\.arrow, row \d+: its sequence reaches over \d+ tokens"):
+        open_streams(corpus, strict, {"camlm": CAMLM()}, row_length=24)

@@ -166,7 +166,7 @@ class StreamConfig(ABC):
         if self.too_long == "drop" and part.num_examples:
             return
         raise CorpusError(
-            f"{part.where(index)}: its sequence has {length} tokens and a row only {row_length} "
-            f"({part.num_dropped} examples of {part.name} do not fit). Raise batch.row_length to "
-            f"{length}, or set the stream's too_long: drop to leave them out."
+            f"{part.where(index)}: its sequence reaches over {length} tokens and a row has "
+            f"{row_length} ({part.num_dropped} examples of {part.name} do not fit). Raise "
+            f"batch.row_length to {length}, or set the stream's too_long: drop to leave them out."
         )
