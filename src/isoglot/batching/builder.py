@@ -6,7 +6,7 @@ and the objective, so what is built depends on the plan alone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -42,6 +42,7 @@ class Builder(Dataset[Batch]):
         self.mixture, self.vocabulary = mixture, vocabulary
         self.micro_rows, self.row_length = micro_rows, row_length
         self.side_rows, self.site_capacity = side_rows, site_capacity
+        self._generator = _Generators()
         self._keys = [
             {
                 name: key_of(seed, stage, "masks", cell.name, name)
@@ -81,7 +82,7 @@ class Builder(Dataset[Batch]):
                 (
                     name,
                     maker.num_side,
-                    maker.build(example, self.vocabulary, _generator(keys[name], counter)),
+                    maker.build(example, self.vocabulary, self._generator(keys[name], counter)),
                 )
                 for name, maker in self.mixture.streams[cell.stream].makers
             ]
@@ -194,6 +195,19 @@ def _tensors(sites: Named) -> dict[str, dict[str, torch.Tensor]]:
     }
 
 
-def _generator(key: int, counter: int) -> np.random.Generator:
-    """The generator of one draw: a counter-based one needs no warming up."""
-    return np.random.Generator(np.random.Philox(key=np.array([key, counter], np.uint64)))
+class _Generators:
+    """The generator of each draw: one counter-based generator, given another key.
+
+    A new one for every draw would take four times as long.
+    """
+
+    def __init__(self) -> None:
+        self._bits = np.random.Philox(key=np.zeros(2, np.uint64))
+        self._generator = np.random.Generator(self._bits)
+        self._fresh: Any = self._bits.state
+
+    def __call__(self, key: int, counter: int) -> np.random.Generator:
+        """The generator of a key and a counter; the one handed out before is spent."""
+        self._fresh["state"]["key"][:] = (key, counter)
+        self._bits.state = self._fresh
+        return self._generator

@@ -51,7 +51,7 @@ class Masking:
     def choose(
         self, ids: IntArray, vocabulary: Vocabulary, rng: np.random.Generator
     ) -> list[LongArray]:
-        """The units to hide: lists of positions, no more in all than the budget allows."""
+        """The positions to hide, no more in all than the budget allows; of spans, an array each."""
         allowed = np.flatnonzero(~vocabulary.is_special[ids])
         if not len(allowed):
             return []
@@ -62,8 +62,7 @@ class Masking:
             units = _words(ids, allowed, vocabulary, budget, rng)
             if units:
                 return units
-        chosen = allowed[rng.permutation(len(allowed))[:budget]]
-        return [chosen[i : i + 1] for i in range(budget)]
+        return [allowed[rng.permutation(len(allowed))[:budget]]]
 
     def hide(
         self,
@@ -79,8 +78,9 @@ class Masking:
         chosen = np.concatenate(units)
         targets[chosen] = ids[chosen]
         # one fate for a whole span (SpanBERT), one for each token otherwise
-        per_fate = [len(unit) for unit in units] if self.unit == "span" else [1] * len(chosen)
-        fate = np.repeat(rng.random(len(per_fate)), per_fate)
+        fate = rng.random(len(units) if self.unit == "span" else len(chosen))
+        if self.unit == "span":
+            fate = np.repeat(fate, [len(unit) for unit in units])
         shown[chosen[fate < self.mask_share]] = vocabulary.mask
         random = chosen[(fate >= self.mask_share) & (fate < self.mask_share + self.random_share)]
         # uniform over the vocabulary without its special tokens
