@@ -1,14 +1,17 @@
 """BTMLM: two passes, no leak between slots, what is written and what is measured of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.batching.loader import Loader, open_streams
+from isoglot.batching.loader import Loader, left_out, open_streams
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import ParallelStream, TextStream
+from isoglot.batching.streams.other_language import other_languages
 from isoglot.corpus import Corpus, PrepareConfig, SourceConfig, TokenizerConfig, prepare
 from isoglot.corpus.scripts import script_of, scripts_of_languages, scripts_of_pieces
 from isoglot.errors import IsoglotError
@@ -215,7 +218,7 @@ def test_a_micro_batch_without_texts_writes_nothing(corpus):
     trainee, batch = trainee_and_batch(corpus)
     batch.sites.pop("btmlm")
     batch.side_sites.pop("btmlm")
-    trainee.objective("btmlm").before_pass(batch, Inference(trainee.encoder))
+    trainee.objective("btmlm").before_pass("btmlm", batch, Inference(trainee.encoder))
     found = trainee.objective("btmlm")._written
     assert {name: (int(a), int(b)) for name, (a, b) in found.items()} == {
         "copied": (0, 0),
@@ -241,6 +244,29 @@ def test_other_languages_are_drawn_as_asked(corpus):
     assert drawn(other_alpha=3.0)[0] == pytest.approx(share, abs=0.08)
     with pytest.raises(IsoglotError, match="nothing for language 'xx'"):
         drawn(others=("xx",))
+    with pytest.raises(IsoglotError, match="texts in 'bb' have no other language to choose"):
+        drawn(others=("bb",))
+
+
+def test_a_language_without_text_is_no_language_to_write_in(tmp_path):
+    for code, text in (("aa", "ka lo mi tu.\n"), ("bb", "бо да ги му.\n"), ("cc", "")):
+        (tmp_path / f"{code}.txt").write_text(text * 60, encoding="utf-8")
+    files = {code: (f"{code}.txt",) for code in ("aa", "bb", "cc")}
+    settings = PrepareConfig(
+        sources={"text": SourceConfig(kind="text", files=files)},
+        tokenizer=TokenizerConfig(size=340),
+        heldout_share=0.0,
+    )
+    prepare(settings, tmp_path / "corpus", base=tmp_path)
+    corpus = Corpus.open(tmp_path / "corpus")
+    others = other_languages(corpus, "aa", (), 0.0)
+    assert others.ids == (corpus.languages.index("bb"),)
+    stream = TextStream(objectives=("btmlm",))
+    (opened,) = open_streams(corpus, {"text": stream}, {"btmlm": BTMLM()}, row_length=64)
+    assert "text/text/cc: no example of it is left" in "".join(left_out((opened,), 64))
+    named = replace(stream, languages=("aa", "cc"))
+    with pytest.raises(IsoglotError, match="nothing of text/cc is left to read"):
+        open_streams(corpus, {"text": named}, {"btmlm": BTMLM()}, row_length=64)
 
 
 def test_one_language_is_refused_before_anything_runs(tmp_path):
@@ -254,9 +280,6 @@ def test_one_language_is_refused_before_anything_runs(tmp_path):
     encoder = make_encoder(size=corpus.vocabulary.size, layers=1)
     with pytest.raises(IsoglotError, match="has one only \\(aa\\)"):
         BTMLM().module(encoder, corpus)
-    alone = Text(ids=TEXT.ids, sentences=TEXT.sentences, language=0)
-    with pytest.raises(IsoglotError, match="none to choose"):
-        built(alone)
 
 
 def test_scripts_are_counted_in_the_text(corpus):

@@ -8,12 +8,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.batching.loader import left_out, open_streams
+from isoglot.batching.loader import Loader, left_out, open_streams
+from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import ParallelStream
 from isoglot.errors import CorpusError, IsoglotError, RecipeError
 from isoglot.objectives import BTMLM, CAMLM, TLM
 from isoglot.objectives.slots import check_positions
-from isoglot.types import IGNORE, Pair, Rule
+from isoglot.pretrain.trainee import Trainee
+from isoglot.types import IGNORE, Cursor, Pair, Rule
 from tests.batching.fakes import VOCABULARY
 from tests.objectives.laid_out import (
     make_encoder,
@@ -208,5 +210,36 @@ def test_pairs_that_reach_too_far_are_left_out_and_counted_or_named(corpus):
     assert part.num_dropped == far.sum()
     assert f"{far.sum()} of {len(far)} examples are left out" in "".join(left_out((opened,), 24))
     strict = {"parallel": replace(streams["parallel"], too_long="error")}
-    with pytest.raises(CorpusError, match=r"\.arrow, row \d+: its sequence reaches over \d+ tokens"):
+    with pytest.raises(
+        CorpusError, match=r"\.arrow, row \d+: its sequence reaches over \d+ tokens"
+    ):
         open_streams(corpus, strict, {"camlm": CAMLM()}, row_length=24)
+
+
+def test_the_parts_of_the_loss_are_told_apart(corpus):
+    """Source: tokens of the first side, whichever sequence asks for them."""
+    objectives = {"camlm": CAMLM()}
+    opened = open_streams(
+        corpus, {"parallel": ParallelStream(objectives=("camlm",))}, objectives, row_length=96
+    )
+    loader = Loader(corpus, opened, BatchConfig(rows=4, micro_rows=4, row_length=96))
+    (batch,) = next(loader.steps(Cursor()))
+    encoder = make_encoder(size=corpus.vocabulary.size, layers=1)
+    with torch.no_grad():
+        found = Trainee(encoder, objectives, corpus)(batch)["camlm"]
+        states = encoder(batch.rows)
+        head = encoder.site_losses(states, batch.positions, batch.targets, batch.weights)
+    languages = batch.rows.languages.flatten()[batch.positions]
+    # every pair is prepared with the alphabetically first language first
+    sums = {"source": [0.0, 0], "target": [0.0, 0]}
+    for site, flat in enumerate(batch.positions.tolist()):
+        row = batch.rows.sequences[flat // 96]
+        inside = row == row[flat % 96]
+        read = int(batch.rows.languages[flat // 96][inside][0])
+        part = "source" if int(languages[site]) < read else "target"
+        sums[part][0] += float(head.losses[site])
+        sums[part][1] += 1
+    for part, (total, count) in sums.items():
+        assert count > 0
+        assert float(found.ratios[f"{part} loss"][0]) == pytest.approx(total)
+        assert int(found.ratios[f"{part} loss"][1]) == count

@@ -86,8 +86,6 @@ class Builder(Dataset[Batch]):
                 )
                 for name, maker in self.mixture.streams[cell.stream].makers
             ]
-        except IsoglotError:
-            raise
         except Exception as error:
             raise IsoglotError(f"{part.where(index)}: {error}") from error
 

@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Sampler
 from isoglot.batching.builder import Builder
 from isoglot.batching.mixture import Mixture, OpenStream
 from isoglot.batching.planner import BatchConfig, MicroPlan, Planner
-from isoglot.errors import RecipeError, require
+from isoglot.errors import CorpusError, RecipeError, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -65,13 +65,20 @@ def open_streams(
             return np.asarray(np.max(lengths + reaches, axis=0), np.int32)
 
         parts = config.open(corpus, split=split, longest=longest, row_length=row_length)
-        opened.append(OpenStream(config=config, parts=parts, makers=chosen))
+        found = {part.name for part in parts}
+        missing = [name for name in config.selected(corpus) if "/".join(name) not in found]
+        if split == "train":
+            _refuse_missing(config, missing)
+        names = tuple(map("/".join, missing))
+        opened.append(OpenStream(config=config, parts=parts, makers=chosen, missing=names))
     return tuple(opened)
 
 
 def left_out(streams: tuple[OpenStream, ...], row_length: int) -> Iterator[str]:
     """A sentence for every part that is not read whole."""
     for stream in streams:
+        for name in stream.missing:
+            yield f"{stream.config.kind}/{name}: no example of it is left; it is not read at all."
         for part in stream.parts:
             if part.num_dropped:
                 yield (
@@ -79,6 +86,16 @@ def left_out(streams: tuple[OpenStream, ...], row_length: int) -> Iterator[str]:
                     f"{part.num_dropped + part.num_examples:,} examples are left out, longer than "
                     f"a row of {row_length} tokens or than the stream allows, or too short."
                 )
+
+
+def _refuse_missing(config: StreamConfig, missing: list[tuple[str, str]]) -> None:
+    for source, language in missing:
+        if language in config.languages:
+            raise CorpusError(
+                f"stream {config.kind!r}: nothing of {source}/{language} is left to read, and "
+                f"{language!r} was asked for. Look at the source's files and at the stream's "
+                "limits on length, or leave the language out."
+            )
 
 
 class Loader:

@@ -33,6 +33,8 @@ class OpenStream:
     parts: tuple[Part, ...]
     makers: tuple[tuple[str, SequenceMaker], ...]
     """(objective name, its data half), in the recipe's order."""
+    missing: tuple[str, ...] = ()
+    """`source/language` of what was selected and has no example to give."""
 
     def lengths(self, sizes: IntArray) -> IntArray:
         """(n, sequences of a draw): the lengths of all sequences made of examples."""

@@ -53,12 +53,6 @@ class Encoded:
     correct: Tensor
     """1 where the most likely token is the target, at the same sites."""
 
-    def at(self, site: str) -> Tensor:
-        """(n, D) states at the objective's named sites; none in a batch without them."""
-        states = self.states.flatten(0, 1)
-        places = self.batch.sites.get(self.name, {}).get(site)
-        return states[:0] if places is None else states[places]
-
 
 @dataclass(frozen=True, slots=True)
 class Inference:
@@ -74,9 +68,10 @@ class Inference:
 
     def logits(self, states: States, positions: Tensor) -> Iterator[Tensor]:
         """The LM head's logits (n, V) at flat indices, a chunk of sites at a time."""
-        with torch.no_grad(), _evaluating(self.encoder):
-            for some in positions.split(self.encoder.settings.head.chunk):
-                yield self.encoder.logits_at(states, some)
+        for some in positions.split(self.encoder.settings.head.chunk):
+            with torch.no_grad(), _evaluating(self.encoder):
+                logits = self.encoder.logits_at(states, some)
+            yield logits
 
 
 @contextmanager
@@ -96,10 +91,13 @@ class ObjectiveModule(nn.Module, ABC):
     """The layer whose states its loss reads (0: the embeddings); none: the last."""
 
     def begin(self) -> None:
-        """Once, before the first step of the stage that first trains it; usually nothing."""
+        """Before the first step of a stage that trains it and follows none that did; or nothing."""
 
-    def before_pass(self, batch: Batch, inference: Inference) -> None:
-        """A pass of its own without gradient, before the main one (side rows); usually none."""
+    def before_pass(self, name: str, batch: Batch, inference: Inference) -> None:
+        """A pass of its own without gradient, before the main one (side rows); usually none.
+
+        `name` is the objective's name in the recipe, under which the batch holds what is its own.
+        """
 
     @abstractmethod
     def loss(self, encoded: Encoded) -> LossSum:

@@ -29,7 +29,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from isoglot.corpus.scripts import NO_SCRIPT, scripts_of_languages, scripts_of_pieces
-from isoglot.errors import CorpusError, RecipeError, require
+from isoglot.errors import CorpusError, require
 from isoglot.objectives.base import Encoded, Inference, LossSum, ObjectiveModule, Prediction
 from isoglot.objectives.masking import Masking, share
 from isoglot.objectives.slots import NUM_EDGES, Slotted, with_slots
@@ -85,11 +85,7 @@ class BTMLM(Slotted):
         self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator
     ) -> tuple[Sequence, ...]:
         assert isinstance(example, Text)
-        if example.other_language < 0:
-            raise RecipeError(
-                "btmlm writes words of another language, and a text has none to choose: name "
-                "others in the stream's setting `others`."
-            )
+        assert example.other_language >= 0, "the stream was opened with other languages"
         number = int(share(self.pseudo_rate, np.array(len(example.ids))))
         sentence = whole(example.ids, example.language, example.sentences, vocabulary)
         hidden = masked(sentence, self.masking, vocabulary, rng)
@@ -121,10 +117,11 @@ class BackTranslation(Prediction):
 
     def __init__(self, settings: BTMLM, corpus: Corpus, vocabulary_size: int) -> None:
         super().__init__()
-        if len(corpus.languages) < 2:
+        with_text = [code for code, tokens in corpus.tokens_of_languages().items() if tokens]
+        if len(with_text) < 2:
             raise CorpusError(
                 f"btmlm writes words of another language, and {corpus.folder} has one only "
-                f"({', '.join(corpus.languages)}). Prepare text of a second one, or leave it out."
+                f"({', '.join(with_text)}). Prepare text of a second one, or leave btmlm out."
             )
         self.settings = settings
         never = torch.ones(vocabulary_size, dtype=torch.bool)
@@ -142,13 +139,13 @@ class BackTranslation(Prediction):
         self._written: dict[str, tuple[Tensor, Tensor]] = {}
 
     @override
-    def before_pass(self, batch: Batch, inference: Inference) -> None:
-        rows = batch.side[BTMLM.name]
-        slots = batch.side_sites.get(BTMLM.name, {}).get("slots", rows.ids.new_zeros(0))
+    def before_pass(self, name: str, batch: Batch, inference: Inference) -> None:
+        rows = batch.side[name]
+        slots = batch.side_sites.get(name, {}).get("slots", rows.ids.new_zeros(0))
         tokens = slots  # none, in a micro-batch without texts for this objective
         if len(slots):
             tokens = self._write(rows, slots, inference)
-            batch.rows.ids.view(-1)[batch.sites[BTMLM.name]["slots"]] = tokens
+            batch.rows.ids.view(-1)[batch.sites[name]["slots"]] = tokens
         self._written = self._judge(rows, slots, tokens)
 
     @override
@@ -166,8 +163,9 @@ class BackTranslation(Prediction):
             if self.settings.choice == "argmax":
                 tokens.append(logits.argmax(dim=-1))
             else:
-                chances = torch.softmax(logits / self.settings.temperature, dim=-1)
-                tokens.append(torch.multinomial(chances, 1).squeeze(1))
+                # the largest of the logits with Gumbel noise: a draw that no device waits for
+                noise = -torch.empty_like(logits).exponential_().log()
+                tokens.append((logits / self.settings.temperature + noise).argmax(dim=-1))
         return torch.cat(tokens)
 
     def _judge(self, rows: Rows, slots: Tensor, tokens: Tensor) -> dict[str, tuple[Tensor, Tensor]]:

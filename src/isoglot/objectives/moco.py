@@ -184,8 +184,7 @@ class MomentumContrast(ObjectiveModule):
         return self
 
     @override
-    def before_pass(self, batch: Batch, inference: Inference) -> None:
-        name = self.settings.name
+    def before_pass(self, name: str, batch: Batch, inference: Inference) -> None:
         places = batch.side_sites.get(name, {}).get(KEY)
         if self.key_encoder is None or self.key_projection is None or places is None:
             return

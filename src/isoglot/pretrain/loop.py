@@ -66,7 +66,7 @@ class Step:
     learning_rate: float
     gradient_norm: float
     num_tokens: int
-    """Tokens encoded in this step, over all processes, padding not counted."""
+    """Tokens of the main rows in this step, over all processes; no padding, no side rows."""
     seconds: float
     skipped: bool
     """The update was left out because something was not finite."""

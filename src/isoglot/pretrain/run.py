@@ -182,7 +182,7 @@ class _Run:
         if number == self.state.stage and optimizer is not None:
             return optimizer
         fresh = self._optimizer(number)
-        trained = {name for stage in range(number) for name in self.config.objectives_in(stage)}
+        trained = self.config.objectives_in(number - 1) if number else []
         for name in self.config.objectives_in(number):
             if name not in trained:
                 self.trainee.objective(name).begin()

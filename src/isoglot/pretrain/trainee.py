@@ -39,7 +39,7 @@ class Trainee(nn.Module):
     def forward(self, batch: Batch) -> dict[str, LossSum]:
         present = [name for name in self._names if name in batch.spans]
         for name in present:
-            self.objective(name).before_pass(batch, Inference(self.encoder))
+            self.objective(name).before_pass(name, batch, Inference(self.encoder))
         layers = any(self.objective(name).layer is not None for name in present)
         states = self.encoder(batch.rows, layers=layers)
         head = self.encoder.site_losses(states, batch.positions, batch.targets, batch.weights)

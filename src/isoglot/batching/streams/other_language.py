@@ -32,15 +32,24 @@ class OtherLanguages:
 def other_languages(
     corpus: Corpus, language: str, others: tuple[str, ...], alpha: float
 ) -> OtherLanguages:
-    """The other languages of a corpus, with p proportional to N^alpha of their tokens."""
-    tokens = corpus.tokens_of_languages()
+    """The other languages of a corpus, with p proportional to N^alpha of their tokens.
+
+    Raises:
+        CorpusError: a language that was asked for has no text, or only the text's own is left.
+    """
+    tokens = {code: number for code, number in corpus.tokens_of_languages().items() if number}
     for code in others:
         if code not in tokens:
             raise CorpusError(
                 f"others: {corpus.folder} has nothing for language {code!r}: "
                 f"{nearest(code, tokens)}"
             )
-    chosen = [code for code in (others or corpus.languages) if code != language]
+    chosen = [code for code in (others or tokens) if code != language]
+    if others and not chosen:
+        raise CorpusError(
+            f"others: texts in {language!r} have no other language to choose. Name a second one, "
+            f"or leave {language!r} out of the stream's languages."
+        )
     shares = np.array([tokens[code] for code in chosen], np.float64) ** alpha
     return OtherLanguages(
         tuple(corpus.languages.index(code) for code in chosen),

@@ -6,15 +6,17 @@ The same examples with the same masks each time, so that two validations, and tw
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 
 from isoglot.batching.loader import Loader, open_streams
+from isoglot.batching.permutation import key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from accelerate import Accelerator
 
@@ -74,16 +76,22 @@ class Validation:
         """`valid/OBJECTIVE/LANGUAGE perplexity` (or `loss`), and the mean over languages."""
         was_training = trainee.training
         trainee.eval()
+        with _own_randomness(self._accelerator):
+            sums = self._sums(trainee)
+        trainee.train(was_training)
+        if self._accelerator.num_processes > 1:
+            sums = self._accelerator.reduce(sums.to(self._accelerator.device)).cpu()
+        return self._scores(sums)
+
+    def _sums(self, trainee: Trainee) -> torch.Tensor:
+        """(loaders, 2): the sum of losses and what it is over."""
         sums = torch.zeros(len(self._loaders), 2, dtype=torch.float64)
         for number, (*_, loader) in enumerate(self._loaders):
             for batch in loader.once(self._most):
                 with self._accelerator.autocast():
                     ((name, found),) = trainee(batch.to(self._accelerator.device)).items()
                 sums[number] += torch.tensor([float(found.total), batch.counts[name]]).double()
-        trainee.train(was_training)
-        if self._accelerator.num_processes > 1:
-            sums = self._accelerator.reduce(sums.to(self._accelerator.device)).cpu()
-        return self._scores(sums)
+        return sums
 
     def _scores(self, sums: torch.Tensor) -> dict[str, float]:
         found: dict[str, float] = {}
@@ -103,3 +111,12 @@ class Validation:
         if self._makers[objective].counts is None:
             return {f"valid/{label} perplexity": math.exp(min(mean, 50.0))}
         return {f"valid/{label} loss": mean}
+
+
+@contextmanager
+def _own_randomness(accelerator: Accelerator) -> Iterator[None]:
+    """What an objective draws (pseudo-tokens) is the same each time too."""
+    device = accelerator.device
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(key_of(_SEED, accelerator.process_index) >> 1)
+        yield
