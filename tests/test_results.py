@@ -11,14 +11,15 @@ from isoglot.results import SCHEMA, Results, ResultsError, Score
 SCORE = Score(
     task="xnli", version=1, language="sw", metric="accuracy", value=0.5, count=10,
     higher_is_better=True, layer=None, seed=3, scenario="zero-shot",
+    commit="c0", selection="source-dev",
 )  # fmt: skip
-RESULTS = Results(model="m", fingerprint="f", scores=(SCORE,), commit="c0", selection="dev of en")
+RESULTS = Results(model="m", fingerprint="f", scores=(SCORE,))
 
 
 def test_what_is_written_is_read(tmp_path):
     RESULTS.write(tmp_path / "results.json")
     assert Results.read(tmp_path / "results.json") == RESULTS
-    assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["schema"] == 2
+    assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["schema"] == 3
 
 
 def test_the_first_schema_is_still_read(tmp_path):
@@ -31,7 +32,23 @@ def test_the_first_schema_is_still_read(tmp_path):
     }  # fmt: skip
     (tmp_path / "old.json").write_text(json.dumps(old), encoding="utf-8")
     found = Results.read(tmp_path / "old.json")
-    assert (found.commit, found.scores[0].seed, found.scores[0].layer) == (None, None, 0)
+    (score,) = found.scores
+    assert (score.commit, score.seed, score.layer) == (None, None, 0)
+
+
+def test_what_the_second_schema_says_of_the_file_is_said_of_its_scores(tmp_path):
+    score = {
+        "task": "xnli", "version": 1, "language": "sw", "metric": "accuracy", "value": 0.5,
+        "count": 10,
+    }  # fmt: skip
+    old = {
+        "schema": 2, "model": "m", "fingerprint": "f", "commit": "c0", "selection": "all-dev",
+        "scores": [{**score, "seed": 0}, {**score, "seed": None}],
+    }  # fmt: skip
+    (tmp_path / "old.json").write_text(json.dumps(old), encoding="utf-8")
+    trained, read = Results.read(tmp_path / "old.json").scores
+    assert (trained.commit, trained.selection) == ("c0", "all-dev")
+    assert (read.commit, read.selection) == ("c0", None), "nothing was chosen for it"
 
 
 @pytest.mark.parametrize(

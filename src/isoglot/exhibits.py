@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import cattrs
 
 from isoglot.errors import IsoglotError
+from isoglot.whole_file import write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,11 +61,7 @@ class Exhibits:
 
     def write(self, file: Path) -> None:
         """Write them as JSON, whole or not at all."""
-        content = {"schema": SCHEMA, **asdict(self)}
-        file.parent.mkdir(parents=True, exist_ok=True)
-        scratch = file.with_suffix(".writing")
-        scratch.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
-        scratch.replace(file)
+        write_json(file, {"schema": SCHEMA, **asdict(self)})
 
     @classmethod
     def read(cls, file: Path) -> Exhibits:

@@ -2,18 +2,19 @@
 
 A results file is a JSON object with `schema`, what was scored (model, fingerprint, isoglot's
 version) and a list of `Score`s. Scores of different task versions are not comparable. Schema 2
-added a score's seed and scenario, and the commit and the selection rule of the whole; files of
-schema 1 are still read.
+added a score's seed and scenario, and the commit and the selection rule of the whole file; schema 3
+keeps these two with each score, since a file grows over time. Files of all schemas are read.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from isoglot import __version__
 from isoglot.errors import IsoglotError
+from isoglot.whole_file import write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from _typeshed import DataclassInstance
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 class ResultsError(IsoglotError):
@@ -48,6 +49,10 @@ class Score:
     """Seed of the fine-tuning; none where nothing was trained."""
     scenario: str | None = None
     """What was trained on (zero-shot, ...), or how features were read; none: in the usual way."""
+    selection: str | None = None
+    """How the checkpoint of the fine-tuning was chosen; none where nothing was trained."""
+    commit: str | None = None
+    """Commit of the code that scored, where it is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +63,6 @@ class Results:
     fingerprint: str
     """SHA-256 of the model's weights."""
     scores: tuple[Score, ...]
-    commit: str | None = None
-    """Commit of the code that scored, where it is known."""
-    selection: str | None = None
-    """How the checkpoint of a fine-tuning was chosen, where there was one."""
 
     def write(self, file: Path, *, averages: Iterable[DataclassInstance] = ()) -> None:
         """Write the results as JSON, whole or not at all.
@@ -71,10 +72,7 @@ class Results:
         """
         content = {"schema": SCHEMA, "isoglot": __version__, **asdict(self)}
         content["averages"] = [asdict(average) for average in averages]
-        file.parent.mkdir(parents=True, exist_ok=True)
-        scratch = file.with_suffix(".writing")
-        scratch.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
-        scratch.replace(file)
+        write_json(file, content, indent=1)
 
     @classmethod
     def read(cls, file: Path) -> Results:
@@ -97,11 +95,21 @@ class Results:
                 f"{file}: has schema {schema} and this version reads up to {SCHEMA}. "
                 f"It was written by isoglot {content.get('isoglot')}; install that one."
             )
-        own = {field.name for field in fields(cls)} - {"scores"}
         try:
-            scores = tuple(Score(**score) for score in content["scores"])
-            return cls(scores=scores, **{name: content[name] for name in own & set(content)})
+            return cls(
+                model=content["model"],
+                fingerprint=content["fingerprint"],
+                scores=tuple(_score(score, content) for score in content["scores"]),
+            )
         except (KeyError, TypeError) as error:
             raise ResultsError(
                 f"{file}: does not hold what schema {schema} asks for ({error}). Evaluate again."
             ) from error
+
+
+def _score(said: dict[str, Any], content: dict[str, Any]) -> Score:
+    """One score; what schema 2 says of the whole file is said of it."""
+    whole = {"commit": content.get("commit")}
+    if said.get("seed") is not None:
+        whole["selection"] = content.get("selection")
+    return Score(**{**whole, **said})

@@ -159,6 +159,19 @@ def test_short_and_long_pairs_are_left_out_and_then_the_first_are_taken(corpus):
     assert part.num_tokens == (first + second)[part.rows].sum()
 
 
+@pytest.mark.parametrize("shorter", ["first", "second"])
+def test_a_pair_is_short_if_either_side_is(corpus, shorter):
+    """Kept while its shorter side is long enough, whichever that is, and no longer."""
+    table = corpus.table("pairs", "aa-cc", "train")
+    less, more = table.lengths(shorter), np.maximum(table.lengths("first"), table.lengths("second"))
+    row = int(np.where(less < more, more, more.max() + 1).argmin())
+    for least in range(int(less[row]), int(more[row]) + 1):
+        config = ParallelStream(objectives=("tlm",), languages=("aa-cc",), least=least)
+        (part,) = opened(corpus, config, row_length=256).parts
+        kept = np.arange(part.num_examples) if part.rows is None else part.rows
+        assert (row in kept) == (least == less[row])
+
+
 def test_the_first_are_counted_over_the_sources_of_a_language(tmp_path):
     write_raw(tmp_path / "raw")
     plain = prepare_config()

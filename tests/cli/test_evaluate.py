@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 import pytest
 import torch
 
+from isoglot.evaluate import FeatureSettings
+from isoglot.finetune.settings import FinetuneConfig
 from isoglot.models import Encoder, ModelConfig, export
 from tests.tiny_corpus import words
 
@@ -60,6 +63,20 @@ def test_answers_of_two_models(isoglot, model, data, desk):
     assert len(scores) == 4, "and not counted twice"
 
 
+def test_settings_of_features_and_sets_of_languages(isoglot, model, data):
+    asked = ["evaluate", model, "-t", "tatoeba,mlama", "-d", data, "-l", "xnli"]
+    said = isoglot(*asked, "--set", "masks=2", "--set", "margin=true")
+    assert said.code == 0, said.err
+    scores = json.loads((model / "results.json").read_text(encoding="utf-8"))["scores"]
+    found = {(score["task"], score["language"], score["scenario"]) for score in scores}
+    assert found == {("tatoeba", "sw-en", "margin=True"), ("mlama", "sw", "masks=2")}
+
+
+def test_no_setting_is_of_features_and_of_fine_tuning():
+    named = ({field.name for field in fields(kind)} for kind in (FeatureSettings, FinetuneConfig))
+    assert not set.intersection(*named)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -70,6 +87,10 @@ def test_answers_of_two_models(isoglot, model, data, desk):
         (["--tasks", "xnli", "--data", "data"], 1, "has no files of xnli"),
         (["--tasks", "muse", "--data", "data"], 1, "has no files of muse"),
         (["--tasks", "tatoeba", "--data", "data", "-l", "fr"], 1, "only in sw-en"),
+        (["--tasks", "tatoeba", "--data", "data", "--beside", "x"], 2, "Add --answers"),
+        (["--tasks", "mlama", "--data", "data", "--set", "mask=1"], 1, "did you mean 'masks'?"),
+        (["--tasks", "mlama", "--data", "data", "--set", "masks=x"], 1, "masks"),
+        (["--tasks", "mlama", "--data", "data", "--set", "epochs=2"], 1, "no such setting"),
     ],
 )
 def test_what_is_refused(isoglot, model, data, arguments, code, message):

@@ -30,7 +30,7 @@ def test_scores_averages_and_the_rule_are_written_down(isoglot, encoder):
     assert said.code == 0, said.err
     assert re.search(r"testbed-pos .* accuracy +\d+\.\d ± \d+\.\d", said.out)
     results = json.loads((encoder / "results.json").read_text(encoding="utf-8"))
-    assert results["selection"] == "all-dev"
+    assert {score["selection"] for score in results["scores"]} == {"all-dev"}
     assert {(s["language"], s["seed"]) for s in results["scores"]} == {
         (code, seed) for code in ("en", "sw") for seed in (0, 1)
     }
@@ -46,6 +46,25 @@ def test_evaluate_takes_tasks_of_both_kinds(isoglot, encoder):
     said = isoglot("evaluate", encoder, "--tasks", "testbed-sentiment", *options)
     assert said.code == 0, said.err
     assert "zero-shot from en, testbed" in said.out
+
+
+def test_evaluate_says_what_cannot_be_trained_before_it_scores_anything(isoglot, encoder, desk):
+    (desk / "data/tatoeba").mkdir(parents=True)
+    (desk / "data/tatoeba/swh-eng.tsv").write_text("a\ta\n", encoding="utf-8")
+    asked = ("evaluate", encoder, "--data", "data", "--tasks")
+    said = isoglot(*asked, "tatoeba,xnli")
+    assert said.code == 1
+    assert "has no files of xnli" in said.err
+    assert not (encoder / "results.json").exists()
+
+
+def test_evaluate_has_what_its_messages_advise(isoglot, encoder):
+    said = isoglot(
+        "evaluate", encoder, "--tasks", "testbed-pos", "--data", ".", "-l", "en", "--seeds", 1,
+        "--train-on", "testbed-pos", "--source", "es", "--selection", "last", *SHORT,
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    assert "zero-shot from es, testbed, epochs=1, max_train=16, selection=last" in said.out
 
 
 @pytest.mark.parametrize(
@@ -66,6 +85,13 @@ def test_a_slip_is_answered_in_a_sentence(isoglot, encoder, arguments, message):
     assert "Traceback" not in said.err
 
 
+def test_a_task_that_reads_features_is_sent_to_evaluate(isoglot, encoder):
+    said = isoglot("finetune", encoder, "--tasks", "testbed-pos,tatoeba", *SHORT)
+    assert said.code == 1
+    assert "Use isoglot evaluate" in said.err
+    assert not (encoder / "results.json").exists()
+
+
 def test_files_that_are_not_there_are_named(isoglot, encoder):
     said = isoglot("finetune", encoder, "--tasks", "xnli", "--data", "nowhere")
     assert said.code == 1
@@ -76,13 +102,15 @@ def test_a_study_of_a_recipe_and_its_control(isoglot, desk, corpus):
     (desk / "few.yaml").write_text(FEW_STEPS, encoding="utf-8")
     said = isoglot(
         "study", "few.yaml", "--control", "--corpus", corpus.folder, "--seeds", 1, "--out", "study",
-        "--tasks", "testbed-sentiment", *SHORT,
+        "--tasks", "testbed-sentiment", "--languages", "en,sw", *SHORT,
     )  # fmt: skip
     assert said.code == 0, said.err
     assert [line.split(" | ")[0] for line in said.out.splitlines()[2:4]] == [
         "| few-control",
         "| few",
     ]
+    results = json.loads(Path("study/few-seed0/results.json").read_text(encoding="utf-8"))
+    assert {score["language"] for score in results["scores"]} == {"en", "sw"}
     assert Path("study/study.md").read_text(encoding="utf-8") in said.out
 
 

@@ -14,7 +14,7 @@ from isoglot.cli import _VERBS, app
 VERBS = {
     ("prepare",): ["sources:", "files: {en: [raw/en.txt.xz]", "--out", "tokenizer"],
     ("pretrain",): ["isoglot show recipes", "--corpus", "--resume", "--set", "torchrun"],
-    ("evaluate",): ["--pairs", "en-de.tsv", "nothing is trained"],
+    ("evaluate",): ["--pairs", "en-de.tsv", "are fine-tuned for", "--tasks tatoeba,alignment"],
     ("show",): ["recipes", "objectives", "streams", "tasks", "recipe", "corpus"],
     ("show", "recipe"): ["--set", "built-in recipe"],
     ("show", "corpus"): ["--alpha", "--samples"],

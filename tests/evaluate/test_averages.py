@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.errors import IsoglotError
-from isoglot.evaluate.averages import averages, headline, subset
+from isoglot.evaluate.averages import averages, headline
 from isoglot.results import Score
 
 
@@ -54,19 +53,32 @@ def test_only_languages_of_all_seeds_count():
     assert found.mean == pytest.approx(0.7)
 
 
-def test_a_named_subset():
-    scores = [score("en", 0.8), score("ja", 0.1), score("de", 0.6)]
-    (found,) = averages(scores, subset("ppa-xnli"))
-    assert set(found.languages) == {"en", "de"}
-    with pytest.raises(IsoglotError, match="did you mean 'xnli'"):
-        subset("xnly")
-
-
 def test_f1_and_exact_match_are_averaged_in_the_tasks_one_number():
     scores = [score("en", 0.8, metric="f1"), score("en", 0.6, metric="exact")]
-    found = headline(averages(scores))["xnli"]
-    assert found.metric == "f1/exact"
-    assert found.mean == pytest.approx(0.7)
+    scores += [score("en", 0.9, metric="f1", seed=1), score("en", 0.5, metric="exact", seed=1)]
+    found = averages(scores)
+    assert [average.metric for average in found] == ["f1/exact", "f1", "exact"]
+    one = headline(found)["xnli"]
+    assert one.metric == "f1/exact"
+    assert one.by_seed == pytest.approx((0.7, 0.7))
+
+
+def test_questions_across_languages_are_averaged_apart():
+    values = {"en": 0.9, "de": 0.7, "de-en": 0.2, "en-de": 0.4}
+    own, across = averages(
+        [score(code, value, task="mlqa", metric="f1") for code, value in values.items()]
+    )
+    assert (own.metric, own.languages) == ("f1", ("en", "de"))
+    assert across.metric == "f1 G-XLT"
+    assert [own.mean, across.mean] == pytest.approx([0.8, 0.3])
+    assert headline([across, own])["mlqa"].metric == "f1"
+
+
+def test_words_are_headlined_by_the_best_layer_and_not_by_the_embedding_table():
+    scores = [score("en-de", 0.9, task="xling", metric="p@1 table")]
+    scores += [score("en-de", v, task="xling", metric="p@1", layer=n) for n, v in enumerate((1, 2))]
+    one = headline(averages(scores))["xling"]
+    assert (one.metric, one.layer) == ("p@1", 1)
 
 
 def test_f1_alone_is_not_mixed_with_its_parts():

@@ -98,6 +98,27 @@ def test_scores_and_what_is_heard(encoder, tokenizer, tmp_path):
     assert found["typed p@1"].value == typed
 
 
+def test_lama_has_one_mask_and_only_objects_of_one_token(encoder, tokenizer, tmp_path):
+    place = tmp_path / "lama/data/ConceptNet"
+    place.mkdir(parents=True)
+    one = next(w for w in words("aa") if len(tokenizer.tokenize(w)) == 1)
+    rows = [
+        {"uuid": str(n), "obj_label": label, "masked_sentences": [f"{words('aa')[n]} [MASK]"]}
+        for n, label in enumerate((one, f"{one} {one}"))
+    ]
+    (place / "test.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    task = find_task("lama")
+    heard: list[str] = []
+    (score, *_) = score_probe(
+        encoder, tokenizer, task, task.parts(tmp_path), FeatureSettings(),
+        listen=lambda _, fact, guess: heard.append(fact.id),
+    )  # fmt: skip
+    assert heard == ["0"]
+    assert (score.metric, score.count, score.scenario, score.version) == ("p@1", 1, None, 2)
+    both = score_probe(encoder, tokenizer, task, task.parts(tmp_path), FeatureSettings(masks=2))
+    assert both[0].count == 2
+
+
 def test_two_models_side_by_side(tmp_path):
     fact, other = facts()[0], facts()[1]
     for name, said in (("a", ["x", "same"]), ("b", [fact.answers[0], "SAME "])):

@@ -10,8 +10,10 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from isoglot.evaluate import RETRIEVAL, accuracies, best_layer, nearest, retrieval
+from isoglot.evaluate import FeatureSettings, accuracies, best_layer, nearest, retrieval
 from isoglot.results import Score
+from isoglot.tasks.examples import Translated
+from isoglot.tasks.tatoeba import OwnPairs
 from tests.tiny_corpus import words
 
 
@@ -68,7 +70,7 @@ def test_the_same_text_is_a_right_answer():
 
 def score(layer, language, value):
     return Score(
-        task=RETRIEVAL, version=1, language=language, metric="accuracy@1", value=value, count=9,
+        task="retrieval", version=1, language=language, metric="accuracy@1", value=value, count=9,
         layer=layer,
     )  # fmt: skip
 
@@ -94,10 +96,12 @@ def test_where_less_is_better_the_best_layer_has_least():
 
 def test_all_layers_and_both_directions(encoder, tokenizer):
     first = [f"{a} {b}" for a, b in zip(words("aa")[:9], words("aa")[9:18], strict=True)]
-    heard: list[str] = []
-    scores = retrieval(encoder, tokenizer, {"aa-xx": (first, first)}, progress=heard.append)
-    assert heard == ["aa-xx"]
+    pairs = [Translated(first=text, second=text) for text in first]
+    centred = FeatureSettings(center=True)
+    scores = retrieval(encoder, tokenizer, OwnPairs(), "aa-xx", pairs, centred)
+    ways = ("", " aa→xx", " xx→aa")
     assert [(s.layer, s.metric) for s in scores] == [
-        (layer, f"accuracy@1 {way}") for layer in range(4) for way in ("aa→xx", "xx→aa")
+        (layer, f"accuracy@1{way}") for layer in range(4) for way in ways
     ]
+    assert {(s.task, s.scenario) for s in scores} == {("retrieval", "center=True")}
     assert {(s.value, s.count, s.language) for s in scores} == {(1.0, 9, "aa-xx")}

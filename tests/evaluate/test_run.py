@@ -11,6 +11,7 @@ import torch
 
 from isoglot import __version__
 from isoglot.errors import CorpusError, ModelError
+from isoglot.evaluate.commit import commit
 from isoglot.evaluate.run import (
     add_to_file,
     evaluate_retrieval,
@@ -29,23 +30,25 @@ def test_the_results_file(folder, corpus, tmp_path):
     results.write(tmp_path / "new/results.json")
     content = json.loads((tmp_path / "new/results.json").read_text(encoding="utf-8"))
     assert list(content) == [
-        "schema", "isoglot", "model", "fingerprint", "scores", "commit", "selection", "averages",
+        "schema", "isoglot", "model", "fingerprint", "scores", "averages",
     ]  # fmt: skip
-    assert content["schema"] == 2
+    assert content["schema"] == 3
     assert content["isoglot"] == __version__
     assert content["model"] == str(folder)
-    assert len(content["scores"]) == 2 * 4, "two directions, three layers and the embeddings"
-    assert content["scores"][0] == {
+    assert len(content["scores"]) == 3 * 4, "two directions, their mean; three layers, embeddings"
+    assert content["scores"][1] == {
         "task": "retrieval",
         "version": 1,
         "language": "aa-bb",
         "metric": "accuracy@1 aa→bb",
-        "value": results.scores[0].value,
+        "value": results.scores[1].value,
         "count": 7,
         "higher_is_better": True,
         "layer": 0,
         "seed": None,
         "scenario": None,
+        "selection": None,
+        "commit": commit(),
     }
     assert [file.name for file in (tmp_path / "new").iterdir()] == ["results.json"]
 

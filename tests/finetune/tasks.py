@@ -84,6 +84,31 @@ class DevOnlyTask(PairTask):
         return [part for part in super().parts(folder) if part.split != "test"]
 
 
+class TwoLanguageTask(PairTask):
+    """Also scored on texts of two languages, as MLQA is."""
+
+    name = "two-languages"
+
+    @override
+    def parts(self, folder: Path) -> list[Part]:
+        return [*super().parts(folder), Part("aa-bb", "dev", ()), Part("aa-bb", "test", ())]
+
+    @override
+    def read(self, part: Part) -> list[Classified]:
+        return super().read(Part(part.language.partition("-")[0], part.split, ()))
+
+
+class UntrainedTask(PairTask):
+    """Scored in all languages, trained on in one."""
+
+    name = "untrained"
+
+    @override
+    def parts(self, folder: Path) -> list[Part]:
+        every = super().parts(folder)
+        return [part for part in every if part.split != "train" or part.language == "bb"]
+
+
 def questions(number: int = 8, *, length: int = 40, seed: int = 0) -> list[Question]:
     """Questions on long contexts of the tiny corpus's words."""
     rng = np.random.default_rng(seed)

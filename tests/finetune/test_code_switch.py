@@ -49,6 +49,13 @@ def test_a_row_without_its_original_is_named():
         mixed([SPANISH], [])
 
 
+def test_rows_whose_ids_join_but_whose_labels_differ_are_refused():
+    english = Classified(id="1", first="a", second="b", label="same")
+    swahili = Classified(id="1", first="x", second="y", label="other")
+    with pytest.raises(CorpusError, match=r"1 of 1 .*'1'.* the labels of rows with the same id"):
+        mixed([swahili], [english])
+
+
 def test_one_sentence_cannot_be_switched():
     single = Classified(id="1", first="a", label="x")
     with pytest.raises(CorpusError, match="examples of two texts"):

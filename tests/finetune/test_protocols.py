@@ -11,18 +11,18 @@ from isoglot.tasks import find_task
 # protocol, scenario, task: batch, rate, layer decay, warm-up, weight decay, epochs
 TABLES = {
     ("xlm-k", "zero-shot", "mlqa"): (12, 3e-5, 1.0, 0.1, 0.0, 2),
-    ("xlm-k", "zero-shot", "conll2003"): (32, 5e-6, 1.0, 0.1, 0.0, 20),
+    ("xlm-k", "zero-shot", "conll"): (32, 5e-6, 1.0, 0.1, 0.0, 20),
     ("xlm-k", "zero-shot", "xnli"): (32, 5e-6, 1.0, 0.1, 0.0, 10),
     ("ernie-m-base", "zero-shot", "xnli"): (32, 5e-5, 0.8, 0.1, 0.0, 5),
     ("ernie-m-base", "translate-train-all", "xnli"): (128, 5e-5, 0.8, 0.1, 0.0, 2),
     ("ernie-m-base", "zero-shot", "mlqa"): (32, 3e-4, 0.8, 0.1, 0.0, 2),
-    ("ernie-m-base", "zero-shot", "conll2003"): (8, 4e-4, 0.8, 0.1, 0.01, 10),
-    ("ernie-m-base", "pooled", "conll2003"): (8, 3e-4, 0.8, 0.1, 0.01, 10),
+    ("ernie-m-base", "zero-shot", "conll"): (8, 4e-4, 0.8, 0.1, 0.01, 10),
+    ("ernie-m-base", "pooled", "conll"): (8, 3e-4, 0.8, 0.1, 0.01, 10),
     ("ernie-m-large", "zero-shot", "xnli"): (32, 5e-5, 0.8, 0.1, 0.0, 5),
     ("ernie-m-large", "translate-train-all", "xnli"): (128, 5e-5, 0.8, 0.1, 0.0, 1),
     ("ernie-m-large", "zero-shot", "mlqa"): (32, 8e-5, 0.9, 0.1, 0.0, 2),
-    ("ernie-m-large", "zero-shot", "conll2002"): (8, 4e-4, 0.8, 0.1, 0.01, 10),
-    ("ernie-m-large", "pooled", "conll2002"): (8, 3e-4, 0.8, 0.1, 0.01, 10),
+    ("ernie-m-large", "zero-shot", "conll"): (8, 4e-4, 0.8, 0.1, 0.01, 10),
+    ("ernie-m-large", "pooled", "conll"): (8, 3e-4, 0.8, 0.1, 0.01, 10),
     ("ernie-m-large", "zero-shot", "paws-x"): (64, 5e-5, 0.9, 0.1, 0.01, 10),
     ("ernie-m-large", "translate-train-all", "paws-x"): (64, 7e-5, 0.9, 0.1, 0.01, 2),
     ("mlm-gc", "zero-shot", "xnli"): (16, 5e-4, 1.0, 0.0, 0.0, 3),
@@ -35,6 +35,7 @@ TABLES = {
     ("metaxlm", "zero-shot", "xnli"): (32, 1e-5, 1.0, 0.1, 0.01, 6),
     ("metaxlm", "zero-shot", "paws-x"): (32, 2e-5, 1.0, 0.1, 0.01, 10),
     ("metaxlm", "supervised", "cls"): (32, 2e-5, 1.0, 0.1, 0.01, 5),
+    ("metaxlm", "supervised", "cls-music"): (32, 2e-5, 1.0, 0.1, 0.01, 5),
     ("ppa", "zero-shot", "xnli"): (32, 5e-5, 1.0, 1000, 0.01, 2),
     ("ppa", "translate-train", "mlqa"): (32, 3e-5, 1.0, 1000, 0.01, 2),
     ("xtreme", "zero-shot", "xnli"): (32, 2e-5, 1.0, 0.0, 0.0, 5),
@@ -57,6 +58,12 @@ def test_what_the_text_says_besides():
     assert settings_for("ppa", xnli, "translate-train").code_switch
     assert settings_for("ppa", mlqa, "translate-train").max_length == 386
     assert [PROTOCOLS[n].seeds for n in ("xlm-k", "ernie-m-base", "metaxlm")] == [4, 5, 5]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_task_without_dev_data_is_not_chosen_by_them(protocol):
+    for task in ("cls", "cls-books", "tydiqa", "xquad"):
+        assert settings_for(protocol, find_task(task), "zero-shot").selection == "last"
 
 
 def test_a_task_that_a_paper_did_not_run_has_settings_too():

@@ -6,12 +6,13 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
 
+from isoglot.averaging import source_of
 from isoglot.errors import CorpusError, ModelError
-from isoglot.evaluate.transfer import source_of
 from isoglot.finetune.asked import Finetuning
+from isoglot.finetune.prepared import Prepared
 from isoglot.finetune.run import finetune_and_score
 from isoglot.finetune.scenarios import ScenarioConfig
-from tests.finetune.tasks import DevOnlyTask, OwnTask, PairTask
+from tests.finetune.tasks import DevOnlyTask, OwnTask, PairTask, TwoLanguageTask
 
 FAST = {"epochs": 1, "batch_size": 4, "learning_rate": 1e-3, "selection": "last"}
 
@@ -35,6 +36,7 @@ def test_a_training_for_each_plan_and_seed(folder, tmp_path):
         "zero-shot from aa, testbed, batch_size=4, epochs=1, learning_rate=0.001, selection=last"
     )
     assert cells(runs) == [[(code, seed, label) for code in ("aa", "bb", "cc")] for seed in (3, 4)]
+    assert {s.selection for scores in runs for s in scores} == {"last"}
     assert all(s.count == PairTask.number and s.metric == "accuracy" for r in runs for s in r)
 
 
@@ -53,6 +55,14 @@ def test_finished_trainings_are_not_run_again(folder, tmp_path):
     assert [scores[0].seed for scores in again] == [1]
     other_version = [replace(score, version=2) for score in first]
     assert list(finetune_and_score(folder, task, tmp_path, asked(), finished=other_version))
+
+
+def test_a_model_to_keep_is_trained_though_its_scores_exist(folder, tmp_path):
+    task, place = PairTask(), tmp_path / "kept"
+    (first,) = finetune_and_score(folder, task, tmp_path, asked())
+    assert list(finetune_and_score(folder, task, tmp_path, asked(), finished=first, keep=place))
+    assert len(list(place.iterdir())) == 1
+    assert not list(finetune_and_score(folder, task, tmp_path, asked(), finished=first, keep=place))
 
 
 def test_a_seed_gives_the_same_weights_twice_and_another_seed_others(folder, tmp_path):
@@ -102,9 +112,18 @@ def test_the_selection_rule_looks_at_its_dev_parts_and_no_others(
     assert task.asked[-1][1] == "test"
 
 
+def test_pairs_of_languages_are_scored_and_judge_nothing(folder, tmp_path):
+    task = TwoLanguageTask()
+    (scores,) = finetune_and_score(folder, task, tmp_path, asked(selection="all-dev"))
+    assert {score.language for score in scores} == {"aa", "bb", "cc", "aa-bb"}
+    assert {code for code, split in task.asked if split == "dev"} == {"aa", "bb", "cc"}
+
+
 def test_a_dev_part_never_both_chooses_and_scores(folder, tmp_path):
     with pytest.raises(CorpusError, match="--selection last"):
         list(finetune_and_score(folder, DevOnlyTask(), tmp_path, asked(selection="source-dev")))
+    with pytest.raises(CorpusError, match="--selection last"):  # nor under the task's own name
+        Prepared(DevOnlyTask(), tmp_path, asked(selection="source-dev"), DevOnlyTask())
     assert list(finetune_and_score(folder, DevOnlyTask(), tmp_path, asked()))
 
 

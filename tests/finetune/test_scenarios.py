@@ -32,6 +32,11 @@ def test_a_language_without_training_data_is_left_out_unless_asked_for():
         made("supervised", trainable=("en",), targets=("sw",))
 
 
+def test_a_scenario_without_a_single_training_is_refused():
+    with pytest.raises(CorpusError, match="training data in de, en, and data to score in es, nl"):
+        made("supervised", trainable=("de", "en"), scorable=("es", "nl"))
+
+
 def test_faults_are_named():
     with pytest.raises(CorpusError, match="nothing to score in 'sv'"):
         made("zero-shot", targets=("sv",))

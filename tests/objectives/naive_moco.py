@@ -116,7 +116,11 @@ def losses_of(trainee, moco, batch):
                     candidates.append(entry)
         if moco.in_batch:
             for j, key in enumerate(keys):
-                if not sentences[i] & sentences[j] and own.index(own[j]) == j:
+                # all that is known of the key's sentence, from each of its occurrences
+                known = set().union(
+                    *(s for s, o in zip(sentences, own, strict=True) if o == own[j])
+                )
+                if not sentences[i] & known and own.index(own[j]) == j:
                     candidates.append(key)
         scores = torch.stack([query @ candidate for candidate in candidates]) / moco.temperature
         losses.append(F.cross_entropy(scores[None], torch.zeros(1, dtype=torch.int64)))

@@ -251,7 +251,7 @@ def test_other_languages_are_drawn_as_asked(corpus):
 def test_a_language_without_text_is_no_language_to_write_in(tmp_path):
     for code, text in (("aa", "ka lo mi tu.\n"), ("bb", "бо да ги му.\n"), ("cc", "")):
         (tmp_path / f"{code}.txt").write_text(text * 60, encoding="utf-8")
-    files = {code: (f"{code}.txt",) for code in ("aa", "bb", "cc")}
+    files: dict[str, tuple[str, ...]] = {code: (f"{code}.txt",) for code in ("aa", "bb", "cc")}
     settings = PrepareConfig(
         sources={"text": SourceConfig(kind="text", files=files)},
         tokenizer=TokenizerConfig(size=340),
@@ -263,7 +263,7 @@ def test_a_language_without_text_is_no_language_to_write_in(tmp_path):
     assert others.ids == (corpus.languages.index("bb"),)
     stream = TextStream(objectives=("btmlm",))
     (opened,) = open_streams(corpus, {"text": stream}, {"btmlm": BTMLM()}, row_length=64)
-    assert "text/text/cc: no example of it is left" in "".join(left_out((opened,), 64))
+    assert "text/text/cc: none of its examples is read" in "".join(left_out((opened,), 64))
     named = replace(stream, languages=("aa", "cc"))
     with pytest.raises(IsoglotError, match="nothing of text/cc is left to read"):
         open_streams(corpus, {"text": named}, {"btmlm": BTMLM()}, row_length=64)

@@ -193,15 +193,46 @@ def test_a_sentence_in_the_queue_is_not_told_apart_from_itself(corpus):
     assert losses[True] > losses[False] + 0.1
 
 
-def test_no_loss_until_a_queue_that_must_be_full_is(corpus, accelerator):
-    moco = settings(queue=QueueConfig(size=60, start="full"))
+@pytest.mark.parametrize("in_batch", [False, True])
+def test_the_translations_of_one_sentence_are_not_told_apart(corpus, in_batch):
+    """The query is the same in all pairs, and no key is: nothing is left to be told apart from."""
+    start = QueueConfig(size=400, start="empty")
+    moco = settings(queue=start, in_batch=in_batch)
+    trainee = make_trainee(corpus, moco, tlm=False)
+    (batch,) = next(make_loader(corpus, moco, tlm=False, micro_rows=8).steps(Cursor()))
+    keys = torch.arange(batch.counts["moco"])
+    for number in range(2):
+        # the second time, the first's keys are in the queue
+        labels = {"query": torch.full_like(keys, 999), "key": keys + 100 * number}
+        again = replace(batch, labels={"moco": labels})
+        assert trainee(again)["moco"].total.item() == pytest.approx(0.0, abs=1e-9)
+        trainee.objective("moco").after_step(taken=True)
+    assert int(trainee.objective("moco").queue.filled) == 2 * len(keys)
+    others = {"query": keys + 2000, "key": keys + 1000}
+    assert trainee(replace(batch, labels={"moco": others}))["moco"].total.item() > 1.0
+
+
+def test_a_queue_is_filled_with_keys_and_nothing_else_moves(corpus):
+    moco = settings(queue=QueueConfig(size=60, start="filled"), momentum=MomentumConfig(value=0.5))
     trainee = make_trainee(corpus, moco)
-    stage = stage_of(trainee, steps=12)
-    seen = 0
-    for step in training_steps(stage, make_loader(corpus, moco).steps(Cursor()), accelerator):
-        assert (step.losses["moco"] > 0) == (seen >= 60)
-        seen += step.counts["moco"]
-    assert seen > 60
+    module = trainee.objective("moco")
+    before = {n: v.clone() for n, v in trainee.state_dict().items()}
+    assert module.wanting() == 60
+    steps = make_loader(corpus, moco).steps(Cursor())
+    held: deque[list[float]] = deque(maxlen=60)
+    sentences: deque[int] = deque(maxlen=60)
+    while module.wanting():
+        batch = next(steps)[0]
+        held.extend(keys_of(trainee, moco, batch).tolist())
+        sentences.extend(batch.labels["moco"]["key"].tolist())
+        assert trainee(batch, filling=["moco"]) == {}
+    pointer = int(module.queue.pointer)
+    expected = torch.tensor(list(held), dtype=torch.float64)
+    assert torch.allclose(module.queue.entries.roll(-pointer, 0), expected, rtol=1e-9)
+    assert module.queue.items[:, 0].roll(-pointer, 0).tolist() == list(sentences)
+    after = trainee.state_dict()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert {name.rsplit(".", 2)[1] for name in changed} == {"queue"}
 
 
 def test_a_micro_batch_without_pairs_has_a_loss_of_zero_and_a_place_in_the_queue(
@@ -262,6 +293,10 @@ def test_everything_that_is_an_encoder_is_compiled(corpus, monkeypatch):
         ({"temperature": 0.0}, "temperature must be above 0"),
         ({"queue": QueueConfig(size=0)}, "moco needs negatives"),
         ({"both_directions": True}, "both_directions needs keys: trained"),
+        (
+            {"keys": "trained", "queue": QueueConfig(start="filled")},
+            "start: filled needs keys: momentum",
+        ),
     ],
 )
 def test_impossible_settings_are_refused(changes, message):

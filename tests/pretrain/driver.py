@@ -57,10 +57,10 @@ def config(workers: int = 0, **changes: object) -> PretrainConfig:
 
 
 def contrast(workers: int = 0) -> PretrainConfig:
-    """Momentum contrast in the second stage; most micro-batches have no pairs."""
+    """Momentum contrast in the second stage, from a filled queue; few micro-batches have pairs."""
     plain = config(workers)
     first = replace(plain.stages[0], steps=CONTRAST_STEPS[0])
-    text, queue = plain.stages[0].streams["text"], QueueConfig(size=20)
+    text, queue = plain.stages[0].streams["text"], QueueConfig(size=20, start="filled")
     pairs = ParallelStream(objectives=("moco", "tlm"), share=0.1, order="shuffled")
     second = StageConfig(steps=CONTRAST_STEPS[1], streams={"text": text, "parallel": pairs})
     return replace(

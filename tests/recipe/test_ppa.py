@@ -1,8 +1,11 @@
-"""PPA's recipe says what the paper says (sections 2 and 3, Table 5); so do its variants."""
+"""PPA's recipe says what the paper says (sections 2 and 3, Table 5); so do its variants.
+
+And InfoXLM's contrast says what its released code does. All numbers are typed from the papers.
+"""
 
 import pytest
 
-from isoglot.objectives import TLM, MoCo
+from isoglot.objectives import MLM, TLM, MoCo
 from isoglot.pretrain.config import objectives_of
 from isoglot.recipe import load_recipe
 
@@ -21,6 +24,8 @@ def test_the_papers_numbers():
     assert (moco.pooling, moco.layer, moco.temperature) == ("cls", None, 0.05)
     assert (moco.momentum.value, moco.queue.size, moco.queue.start) == (0.999, 32_000, "random")
     assert (moco.keys, moco.in_batch, moco.masking) == ("momentum", False, None)
+    assert (moco.momentum.schedule, moco.both_directions) == ("constant", False)
+    assert recipe.model.start == "bert-base-multilingual-cased"
     head = moco.projection
     assert (head.layers, head.size, head.bias, head.normalize) == (2, 300, False, "before")
     assert (tlm.positions, tlm.separator, tlm.language_ids) == ("continuous", "single", False)
@@ -32,6 +37,71 @@ def test_the_papers_numbers():
     stage, stream = stream_of(recipe)
     assert (stage.epochs, stream.mixture, stream.order) == (10, "epochs", "shuffled")
     assert (stream.least, stream.most, stream.first) == (10, 128, 250_000)
+    assert stream.objectives == ("moco", "tlm")
+
+
+def test_the_numbers_of_infoxlm():
+    recipe = load_recipe("xlco")
+    objectives = objectives_of(recipe)
+    moco, tlm, mlm = (objectives[name] for name in ("moco", "tlm", "mlm"))
+    assert isinstance(moco, MoCo)
+    assert isinstance(tlm, TLM)
+    assert isinstance(mlm, MLM)
+    assert (moco.pooling, moco.layer, moco.temperature) == ("cls", 8, 0.25)
+    head = moco.projection
+    assert (head.layers, head.size, head.bias, head.normalize) == (1, None, False, "no")
+    assert (moco.momentum.value, moco.momentum.schedule) == (0.9999, "constant")
+    assert (moco.queue.size, moco.queue.start) == (131_072, "filled")
+    assert (moco.keys, moco.in_batch, moco.both_directions) == ("momentum", False, False)
+    for masking in (moco.masking, tlm.masking, mlm.masking):
+        assert masking is not None
+        assert (masking.rate, masking.mask_share, masking.random_share) == (0.15, 0.8, 0.1)
+    assert (tlm.positions, tlm.separator, tlm.language_ids) == ("continuous", "single", False)
+    assert recipe.loss.weighting == "sites"
+    assert (moco.weight, tlm.weight, mlm.weight) == (1.0, 1.0, 1.0)
+    assert (recipe.model.start, recipe.model.dropout) == ("xlm-roberta-base", 0.0)
+    settings = recipe.optimizer
+    assert (settings.name, settings.learning_rate, settings.weight_decay) == ("adamw", 2e-4, 0.01)
+    assert (settings.betas, settings.eps, settings.clip) == ((0.9, 0.98), 1e-6, 1.0)
+    assert (settings.schedule, settings.warmup) == ("linear", 10_000)
+    (stage,) = recipe.stages
+    assert stage.steps == 200_000
+    found = {stream.objectives: getattr(stream, "mix", None) for stream in stage.streams.values()}
+    assert found == {("mlm",): None, ("tlm",): False, ("moco",): True}
+
+
+def test_in_batch_contrast_trains_both_sides_on_the_micro_batch_alone():
+    recipe, base = load_recipe("ppa-in-batch"), load_recipe("ppa")
+    moco = objectives_of(recipe)["moco"]
+    assert isinstance(moco, MoCo)
+    assert (moco.keys, moco.in_batch, moco.both_directions) == ("trained", True, True)
+    assert (moco.queue.size, moco.projection.layers, moco.temperature) == (0, 0, 0.05)
+    assert moco.projection.normalize == "before"
+    assert (recipe.optimizer, recipe.model, recipe.stages) == (
+        base.optimizer,
+        base.model,
+        base.stages,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "unsaid"),
+    [
+        ("ppa", ("keys", "no negatives", "predicted", "longer than 1"), ()),
+        ("ablations/ppa-no-moco", ("predicted", "longer than 1"), ("keys", "negatives")),
+        ("ablations/ppa-no-tlm", ("keys", "no negatives", "longer than 1"), ("predicted",)),
+        ("ablations/ppa-mlm", ("keys", "no negatives", "of a sentence", "longer than 1"), ()),
+        ("ppa-in-batch", ("no momentum encoder", "no negatives", "longer than 1"), ("MoCo",)),
+        ("xlco", ("1,536 rows",), ("the queue fills",)),
+    ],
+)
+def test_what_differs_is_said_of_what_the_recipe_has(name, said, unsaid):
+    recipe = load_recipe(name)
+    lines = " ".join(recipe.differs)
+    assert all(words in lines for words in said)
+    assert not any(words in lines for words in unsaid)
+    if "longer than 1" in said:
+        assert recipe.optimizer.clip == 1.0
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,6 @@ def write_model(
         model=f"runs/{folder.name}/model",
         fingerprint=f"{seed:064x}",
         scores=scores,
-        commit="06572bf" * 5,
-        selection="source-dev",
     ).write(folder / "results.json")
     _exhibits(rng, languages, mixed=seed % 2 == 0).write(folder / "exhibits.json")
     with (folder / "metrics.jsonl").open("w", encoding="utf-8") as file:
@@ -73,7 +71,9 @@ def _scores(task, rng, *, languages, seeds):
                         higher_is_better=metric != "AER",
                         layer=layer,
                         seed=seed,
-                        scenario=None if layered else "zero-shot from en",
+                        scenario=None if layered else "zero-shot from en, xtreme",
+                        selection=None if layered else "source-dev",
+                        commit="06572bf" * 5,
                     )
 
 

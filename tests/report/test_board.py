@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import fmean, stdev
 
 import pytest
 
 from isoglot.report.board import Column, gather
-from isoglot.report.views import Shades, by_language, gaps, heat_map, overview
+from isoglot.report.heat import heat_map
+from isoglot.report.views import Shades, by_language, gaps, other_metrics, overview
 from isoglot.results import Results, Score
 
-F1 = Column("mlqa", 1, "F1", "zero-shot from en", higher_is_better=True)
+FROM_EN = "zero-shot from en, xtreme"
+F1 = Column("mlqa", 1, "F1", FROM_EN, higher_is_better=True)
 
 
 def results(*scores: Score) -> Results:
@@ -26,7 +29,7 @@ def score(
     seed=None,
     layer=None,
     higher=True,
-    scenario="zero-shot from en",
+    scenario=FROM_EN,
 ):
     return Score(
         task=task,
@@ -157,3 +160,40 @@ def test_pairs_with_the_source_share_the_rows_of_a_heat_map():
     both = [score("en-de", 0.5), score("de-en", 0.5)]
     kept = heat_map(gather({"a": [results(*both)]}), "a")
     assert [head.text for head, _ in kept.rows] == ["de-en", "en-de"]
+
+
+def test_the_metric_that_a_task_shows_is_the_overviews_whatever_comes_first():
+    found = [
+        score("en-de", 0.1, task="xling", metric="p@1 table"),
+        score("en-de", 0.5, task="xling", metric="p@1", layer=1),
+    ]
+    found = [replace(one, scenario=None) for one in found]
+    board = gather({"a": [results(*found)], "b": [results()]})
+    assert [column.metric for column in board.primary()] == ["p@1"]
+    ((shown, others),) = board.by_task().items()
+    table = other_metrics(board, shown, others)
+    assert [(head.text, head.note) for head, _ in table.rows] == [("p@1 table", "a")]
+    assert [number.value for number in table.rows[0][1]] == [10, 10]
+
+
+def test_questions_across_languages_are_averaged_apart():
+    found = [score(code, 0.2 if "-" in code else 0.8, metric="f1") for code in ("en", "de-en")]
+    board = gather({"a": [results(*found)]})
+    assert {c.metric: board.entries["a", c].average.mean for c in board.columns} == {
+        "f1": 0.8, "f1 G-XLT": 0.2,
+    }  # fmt: skip
+    assert [column.metric for column in board.primary()] == ["f1"]
+
+
+def test_f1_and_exact_match_are_one_number():
+    found = [score("en", 0.8, metric="f1"), score("en", 0.6, metric="exact")]
+    (column,) = gather({"a": [results(*found)]}).primary()
+    assert column.metric == "f1/exact"
+
+
+def test_some_languages_alone():
+    found = [score("en", 0.8), score("de", 0.6), score("en-de", 0.1, task="tatoeba", layer=0)]
+    board = gather({"a": [results(*found)]}, languages=("de",))
+    assert {column.task: board.languages(column) for column in board.columns} == {
+        "mlqa": ["de"], "tatoeba": ["en-de"],
+    }  # fmt: skip

@@ -105,6 +105,26 @@ def test_numbers_are_those_of_the_results(one):
     assert re.search(rf'title="accuracy, 1,000 examples, 2 repetitions">{cell}</td>', html)
 
 
+def test_metrics_of_a_task_are_folded_into_one_table(tmp_path):
+    """Analogies have a metric for each section, in the embedding table and at every layer."""
+    metrics = ["accuracy", *(f"accuracy section-{n}" for n in range(14))]
+    scores = [
+        Score(
+            task="analogy", version=1, language=code, count=9, value=0.5, layer=layer,
+            metric=metric if layer is not None else f"{metric} table",
+        )
+        for code in ("de", "en")
+        for metric in metrics
+        for layer in (None, 0, 1, 2)
+    ]  # fmt: skip
+    Results(model="m", fingerprint="f", scores=tuple(scores)).write(tmp_path / "results.json")
+    html = html_of(tmp_path)
+    assert html.count('<table class="numbers') == 4, "overview, heat map, the task, other metrics"
+    assert html.count("<svg") == 1, "layers of the metric that tables show"
+    assert all(metric in html for metric in metrics)
+    assert len(tables(collect([named(str(tmp_path))]))) == 3
+
+
 def test_names_cannot_break_the_page(one, tmp_path):
     bad = '<script>alert("x")</script>&'
     html = html_of(f"{bad}={one}")

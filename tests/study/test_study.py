@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from isoglot.errors import RecipeError
+from isoglot.errors import CorpusError, RecipeError
 from isoglot.finetune.asked import Finetuning
 from isoglot.finetune.scenarios import ScenarioConfig
 from isoglot.recipe import load_recipe
+from isoglot.results import Results
 from isoglot.study import Study, study, with_controls
 
 SMALL = [
@@ -53,12 +55,33 @@ def test_a_study_end_to_end_and_what_is_finished_is_not_run_again(asked, corpus,
     assert (tmp_path / "study.md").read_text(encoding="utf-8").count("\n| tlm") == 2
     results = json.loads((tmp_path / "tlm-seed1/results.json").read_text(encoding="utf-8"))
     assert {score["seed"] for score in results["scores"]} == {1}
-    assert results["selection"] == "last"
+    assert {score["selection"] for score in results["scores"]} == {"last"}
     assert {average["task"] for average in results["averages"]} == set(asked.tasks)
     models = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("model.safetensors")}
     assert len(models) == 4
     assert run(asked, corpus, tmp_path) == rows
     assert models == {file: file.stat().st_mtime_ns for file in models}
+    _add_scores_of_others(tmp_path / "tlm-seed0/results.json")
+    assert run(asked, corpus, tmp_path) == rows
+
+
+def _add_scores_of_others(file: Path) -> None:
+    """Scores of another protocol, another seed, another task and another language."""
+    results = Results.read(file)
+    one = replace(results.scores[0], value=1.0)
+    others = (
+        replace(one, scenario="zero-shot from en, ppa"),
+        replace(one, seed=7),
+        replace(one, task="xnli"),
+        replace(one, language="sw"),
+    )
+    replace(results, scores=(*results.scores, *others)).write(file)
+
+
+def test_what_cannot_be_scored_is_said_before_anything_is_trained(asked, corpus, tmp_path):
+    with pytest.raises(CorpusError, match="no files of xnli"):
+        run(replace(asked, tasks=("xnli",), data=tmp_path), corpus, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_of_another_recipe_is_refused(asked, corpus, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import lzma
 import shutil
 from pathlib import Path
@@ -136,3 +137,35 @@ def test_links_that_point_outside(data_folder, tmp_path):
     task = find_task("alignment")
     with pytest.raises(CorpusError, match="line 22: the link 99-1 is outside its sentence"):
         task.read(task.part(tmp_path, "de-en", "test"))
+
+
+@pytest.mark.parametrize(
+    ("task", "files", "message"),
+    [
+        ("squad", {"squad/dev-v1.1.json": {"data": [{"paragraphs": ["x"]}]}}, "line 1: is not SQ"),
+        ("squad", {"squad/dev-v1.1.json": {"data": [{"paragraphs": [{"context": "a"}]}]}}, "'qas'"),
+        ("squad", {"squad/dev-v1.1.json": {"data": [{"paragraphs": [
+            {"context": "a", "qas": ["q"]}]}]}}, "article 1: 'q' is no question"),
+        ("lama", {"lama/data/TREx/P19.jsonl": {"sub_label": "a", "obj_label": "b"},
+                  "lama/data/relations.jsonl": {"relation": "P20", "template": "t", "type": "1-1"}},
+         "P19.jsonl, line 1: relations.jsonl has no relation P19"),
+        ("lama", {"lama/data/TREx/P19.jsonl": {"sub_label": "a", "obj_label": "b"},
+                  "lama/data/relations.jsonl": {"label": "P19", "template": "t", "type": "1-1"}},
+         "relations.jsonl, line 1: has no column relation"),
+    ],
+)  # fmt: skip
+def test_json_of_another_shape(tmp_path, task, files, message):
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(CorpusError, match=message):
+        read_all(find_task(task), tmp_path)
+
+
+def test_a_cut_file_does_not_send_one_to_another_command(tmp_path):
+    file = tmp_path / "tatoeba/deu-eng.tsv.xz"
+    file.parent.mkdir()
+    file.write_bytes(lzma.compress(b"Es regnet.\tIt rains.\n" * 99)[:-9])
+    with pytest.raises(CorpusError, match="cut short") as caught:
+        read_all(find_task("tatoeba"), tmp_path)
+    assert "prepare" not in str(caught.value)

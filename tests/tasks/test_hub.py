@@ -50,7 +50,7 @@ def test_lists_of_numbers_become_tags(tmp_path, wrapped):
     for shard in range(2):
         file = tmp_path / f"conll2003/conll2003/validation-0000{shard}-of-00002.parquet"
         save(table(rows, {"ner_tags": wrapped}), file)
-    task = find_task("conll2003")
+    task = find_task("conll")
     examples = task.read(task.part(tmp_path, "en", "dev"))
     assert [e.id for e in examples] == ["1", "2"], "the shards of a split make one part"
     assert examples[0].tags == ("B-PER", "I-PER", "O")
@@ -74,3 +74,24 @@ def test_a_damaged_file_is_named(tmp_path):
     with pytest.raises(CorpusError, match="is damaged") as caught:
         task.read(task.part(tmp_path, "sw", "test"))
     assert str(file) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("task", "place", "rows", "message"),
+    [
+        ("xnli", "xnli/sw", {"premise": None, "hypothesis": "B.", "label": "neutral"},
+         "line 1: has nothing in column premise"),
+        ("wikiann", "wikiann/sw", {"words": ["a"], "tags": ["O"]}, "has no column tokens or ner"),
+        ("wikiann", "wikiann/sw", {"tokens": ["a"], "ner_tags": [0]}, "line 1: has 0 where a tag"),
+        ("wikiann", "wikiann/sw", {"tokens": ["a"], "ner_tags": ["O", "O"]}, "line 1: does not"),
+        ("xquad", "xquad/xquad.sw", {"id": "1", "context": "a"}, "has no column answers"),
+        ("xquad", "xquad/xquad.sw", {"id": "1", "context": "a", "question": "q",
+         "answers": {"text": ["a", "a"], "answer_start": [0]}}, "line 1, question '1'"),
+    ],
+)  # fmt: skip
+def test_columns_that_are_not_what_they_should_be(tmp_path, task, place, rows, message):
+    split = "validation" if task == "xquad" else "test"
+    save(table([rows], {}), tmp_path / place / f"{split}-00000-of-00001.parquet")
+    reader = find_task(task)
+    with pytest.raises(CorpusError, match=message):
+        reader.read(reader.part(tmp_path, "sw", "test"))

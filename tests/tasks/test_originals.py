@@ -51,16 +51,21 @@ def test_reviews():
     assert reviews[2].first == "Schöne Lieder."
 
 
+def test_reviews_of_one_category():
+    assert [e.id for e in read("cls-books", "de", "train")] == ["books-1", "books-2"]
+    assert [e.id for e in read("cls-music", "de", "train")] == ["music-1"]
+
+
 def test_conll_in_latin_1_and_with_document_marks():
-    spanish = read("conll2002", "es", "test")
+    spanish = read("conll", "es", "test")
     assert spanish[0] == Tagged(
         id="1",
         words=("Pérez", "vive", "en", "Ávila", "."),
         tags=("B-PER", "O", "O", "B-LOC", "O"),
     )
     assert len(spanish) == 2
-    assert [e.words for e in read("conll2002", "nl", "train")] == [("Anna", "belt")]
-    english = read("conll2003", "en", "dev")
+    assert [e.words for e in read("conll", "nl", "train")] == [("Anna", "belt")]
+    english = read("conll", "en", "dev")
     assert [e.words[0] for e in english] == ["Anna", "Rain"]
     assert english[0].tags == ("B-PER", "O", "O", "B-LOC", "O")
 
@@ -85,6 +90,13 @@ def test_questions():
     assert second.id == "q2"
     assert [len(q.answers) for q in read("squad-v2", "en", "dev")] == [1, 0]
     assert read("xquad", "sw", "test")[0].answers[0].text == "Mto Aare"
+
+
+@pytest.mark.parametrize("language", ["de", "es"])
+def test_translated_questions_keep_their_ids_and_lose_answers_without_a_place(language):
+    (question,) = read("squad", language, "train")
+    assert question.id == "q1", "the second one's answer is not in the paragraph"
+    assert [answer.start for answer in question.answers] == [4]
 
 
 def test_the_languages_of_question_and_paragraph():

@@ -68,7 +68,7 @@ def open_streams(
         found = {part.name for part in parts}
         missing = [name for name in config.selected(corpus) if "/".join(name) not in found]
         if split == "train":
-            _refuse_missing(config, missing)
+            _refuse_missing(config, missing, {part.language for part in parts})
         names = tuple(map("/".join, missing))
         opened.append(OpenStream(config=config, parts=parts, makers=chosen, missing=names))
     return tuple(opened)
@@ -78,7 +78,7 @@ def left_out(streams: tuple[OpenStream, ...], row_length: int) -> Iterator[str]:
     """A sentence for every part that is not read whole."""
     for stream in streams:
         for name in stream.missing:
-            yield f"{stream.config.kind}/{name}: no example of it is left; it is not read at all."
+            yield f"{stream.config.kind}/{name}: none of its examples is read."
         for part in stream.parts:
             if part.num_dropped:
                 yield (
@@ -88,9 +88,10 @@ def left_out(streams: tuple[OpenStream, ...], row_length: int) -> Iterator[str]:
                 )
 
 
-def _refuse_missing(config: StreamConfig, missing: list[tuple[str, str]]) -> None:
+def _refuse_missing(config: StreamConfig, missing: list[tuple[str, str]], read: set[str]) -> None:
+    """A language that was asked for by name must be read from some source."""
     for source, language in missing:
-        if language in config.languages:
+        if language in config.languages and language not in read:
             raise CorpusError(
                 f"stream {config.kind!r}: nothing of {source}/{language} is left to read, and "
                 f"{language!r} was asked for. Look at the source's files and at the stream's "

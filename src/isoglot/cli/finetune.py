@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from isoglot.cli import app
+from isoglot.cli.asking import (
+    LANGUAGES,
+    PROTOCOL,
+    SCENARIO,
+    SEEDS,
+    SELECTION,
+    SETTINGS,
+    SOURCE,
+    TRAIN_ON,
+    check_tasks,
+    finetuning,
+    folder_of,
+    split,
+    targets_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from isoglot.finetune.asked import Finetuning
     from isoglot.results import Results
 
@@ -25,22 +37,8 @@ Examples:
 
     isoglot finetune runs/ppa --tasks xnli --data eval --protocol ppa --scenario translate-train
 
-    isoglot finetune runs/metaxlm --tasks cls --data eval --source en --source de --source fr
+    isoglot finetune runs/metaxlm --tasks cls-books --data eval --protocol metaxlm -s en -s de
 """
-
-SCENARIO = typer.Option(
-    "zero-shot",
-    help="What is trained on: zero-shot, translate-train, translate-train-all, pooled, supervised.",
-)
-PROTOCOL = typer.Option(
-    "xtreme",
-    help="Whose settings: xlm-k, ernie-m-base, ernie-m-large, mlm-gc, metaxlm, ppa, xtreme, or "
-    "testbed for tiny models.",
-)
-SEEDS = typer.Option(None, min=1, help="Trainings of each.", show_default="the protocol's")
-SETTINGS = typer.Option(
-    [], "--set", help="Change a setting of the protocol: epochs=2. May be given several times."
-)
 
 
 @app.command(epilog=_EXAMPLE)
@@ -55,27 +53,10 @@ def finetune(
     scenario: str = SCENARIO,
     protocol: str = PROTOCOL,
     seeds: int | None = SEEDS,
-    source: list[str] = typer.Option(
-        ["en"], "--source", "-s", help="Language to transfer from. Several: one training each."
-    ),
-    languages: str = typer.Option(
-        "",
-        "--languages",
-        "-l",
-        help="Languages to score, with commas: sw,hi; or a paper's (xnli, ppa-mlqa, conll, ...).",
-        show_default="all",
-    ),
-    train_on: str | None = typer.Option(
-        None,
-        "--train-on",
-        help="Task whose training data to use.",
-        show_default="the task itself; mlqa, xquad: squad",
-    ),
-    selection: str | None = typer.Option(
-        None,
-        help="Which epoch's model is scored: source-dev, all-dev or last.",
-        show_default="the protocol's",
-    ),
+    source: list[str] = SOURCE,
+    languages: str = LANGUAGES,
+    train_on: str | None = TRAIN_ON,
+    selection: str | None = SELECTION,
     code_switch: bool | None = typer.Option(
         None, help="Mix translated pairs with their originals.", show_default="the protocol's"
     ),
@@ -95,73 +76,22 @@ def finetune(
     transfer gap. A protocol is a paper's set of settings.
     """
     from isoglot.cli.progress import without_bars_of_others
-    from isoglot.evaluate.run import model_folder, scored_without
 
     without_bars_of_others()
-    changes = list(settings)
-    if selection is not None:
-        changes.append(f"selection={selection}")
-    if code_switch is not None:
-        changes.append(f"code_switch={str(code_switch).lower()}")
+    switched = [] if code_switch is None else [f"code_switch={str(code_switch).lower()}"]
     asked = finetuning(
         scenario,
         protocol,
         seeds=seeds,
-        sources=tuple(source),
+        sources=source,
         targets=targets_of(languages),
-        changes=changes,
+        selection=selection,
+        changes=[*settings, *switched],
     )
-    names = [name.strip() for name in tasks.split(",")]
-    folder = model_folder(model)
-    note = scored_without(folder)
-    if note is not None:
-        print(f"note: {note}", file=sys.stderr)
+    names = split(tasks)
+    check_tasks(names, data, asked, train_on)
     file = out or model / "results.json"
-    finetune_tasks(folder, names, data, asked, file, train_on=train_on, keep=keep)
-
-
-def finetuning(
-    scenario: str,
-    protocol: str,
-    *,
-    seeds: int | None,
-    sources: tuple[str, ...] = ("en",),
-    targets: tuple[str, ...] | None = None,
-    changes: Sequence[str] = (),
-) -> Finetuning:
-    """What the options of a verb ask for; faults are said here, before anything is trained."""
-    from isoglot.finetune.asked import Finetuning
-    from isoglot.finetune.protocols import find_protocol
-    from isoglot.finetune.scenarios import ScenarioConfig
-
-    number = seeds or find_protocol(protocol).seeds
-    named: Any = scenario  # checked by the config itself
-    return Finetuning(
-        scenario=ScenarioConfig(name=named, sources=sources, targets=targets),
-        protocol=protocol,
-        changes=changed(changes),
-        seeds=tuple(range(number)),
-    )
-
-
-def targets_of(languages: str) -> tuple[str, ...] | None:
-    """Languages by code, or by the name that a paper's set of them has; none: all there are."""
-    from isoglot.evaluate.averages import SUBSETS, subset
-
-    if not languages:
-        return None
-    return subset(languages) if languages in SUBSETS else tuple(languages.split(","))
-
-
-def changed(settings: Sequence[str]) -> dict[str, Any]:
-    """The settings that `name=value` changes, checked as a recipe's are."""
-    from isoglot.finetune.settings import FinetuneConfig
-    from isoglot.recipe.document import Document, with_settings
-    from isoglot.recipe.structure import structure
-
-    document = with_settings(Document(data={}), settings)
-    checked = structure(document, FinetuneConfig)
-    return {name: getattr(checked, name) for name in document.data}
+    finetune_tasks(folder_of(model), names, data, asked, file, train_on=train_on, keep=keep)
 
 
 def finetune_tasks(
@@ -197,7 +127,6 @@ def finetune_tasks(
             FeatureSettings(),
             out=file,
             fine_tuner=tuner,
-            selection=asked.selection(map(find_task, names)),
             progress=stages,
         )
     _print_averages(results, names)

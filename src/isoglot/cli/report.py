@@ -20,6 +20,13 @@ def report(
     out: Path = typer.Option(Path("report.html"), "--out", "-o", help="The page."),
     markdown: Path | None = typer.Option(None, help="Write the tables as Markdown, too."),
     latex: Path | None = typer.Option(None, help="Write the tables as LaTeX, too."),
+    languages: str = typer.Option(
+        "",
+        "--languages",
+        "-l",
+        help="Only scores in these languages, with commas; or a paper's (tatoeba-36, ppa-xnli).",
+        show_default="all",
+    ),
     title: str = typer.Option("Isoglot report", help="The page's heading."),
 ) -> None:
     """Show scores, training and languages of one or many models on one HTML page.
@@ -31,8 +38,10 @@ def report(
     from isoglot.report import markdown as as_markdown
     from isoglot.report import named
     from isoglot.report.page import collect, page, tables
+    from isoglot.tasks.subsets import codes_of
 
-    material = collect([named(folder) for folder in folders])
+    codes = codes_of(languages.split(",")) if languages else None
+    material = collect([named(folder) for folder in folders], codes)
     _write(out, page(material, title=title))
     for file, written in ((markdown, as_markdown.markdown), (latex, as_latex.latex)):
         if file is not None:

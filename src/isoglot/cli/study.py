@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 import typer
 
 from isoglot.cli import app
-from isoglot.cli.finetune import PROTOCOL, SCENARIO, SETTINGS, finetuning
+from isoglot.cli.asking import (
+    LANGUAGES,
+    PROTOCOL,
+    SCENARIO,
+    SELECTION,
+    SETTINGS,
+    finetuning,
+    split,
+    targets_of,
+)
 
 if TYPE_CHECKING:
     from isoglot.recipe.schema import Recipe
@@ -40,6 +49,8 @@ def study(
     ),
     scenario: str = SCENARIO,
     protocol: str = PROTOCOL,
+    languages: str = LANGUAGES,
+    selection: str | None = SELECTION,
     settings: list[str] = SETTINGS,
     out: Path = typer.Option(Path("studies/study"), "--out", "-o", help="Folder of the study."),
 ) -> None:
@@ -61,9 +72,16 @@ def study(
     asked = Study(
         recipes=tuple(with_controls(rows) if control else rows),
         seeds=tuple(range(seeds)),
-        tasks=tuple(name.strip() for name in tasks.split(",")),
+        tasks=tuple(split(tasks)),
         data=data,
-        finetuning=finetuning(scenario, protocol, seeds=seeds, changes=settings),
+        finetuning=finetuning(
+            scenario,
+            protocol,
+            seeds=seeds,
+            targets=targets_of(languages),
+            selection=selection,
+            changes=settings,
+        ),
     )
     terminal = Console(stderr=True)
 

@@ -2,11 +2,10 @@
 
 from isoglot.evaluate.embed import embed
 from isoglot.evaluate.nearest import nearest
-from isoglot.evaluate.retrieval import RETRIEVAL, accuracies, best_layer, retrieval
+from isoglot.evaluate.retrieval import accuracies, best_layer, retrieval
 from isoglot.evaluate.settings import FeatureSettings
 
 __all__ = [
-    "RETRIEVAL",
     "FeatureSettings",
     "accuracies",
     "best_layer",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from isoglot.errors import CorpusError
 from isoglot.results import Score
+from isoglot.tasks.subsets import codes_of, is_wanted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -56,11 +57,12 @@ def parts_to_score(
 ) -> list[Part]:
     """The test part of each language, or its dev part where there is no test.
 
-    A pair is wanted where its languages other than English are; `en` alone wants English parts.
+    `languages` are codes, or names of sets (`isoglot.tasks.subsets`); none: all there are.
 
     Raises:
-        CorpusError: nothing of the task lies under the folder.
+        IsoglotError: nothing of the task lies under the folder, or a set of languages is unknown.
     """
+    codes = None if languages is None else codes_of(languages)
     found: dict[str, Part] = {}
     for part in task.parts(folder):
         if part.split == "test" or (part.split == "dev" and part.language not in found):
@@ -69,14 +71,7 @@ def parts_to_score(
         raise CorpusError(
             f"{folder} has no files of {task.name}; docs/evaluate.md shows where they must lie."
         )
-    return [part for language, part in found.items() if _wanted(language, languages)]
-
-
-def _wanted(language: str, languages: Collection[str] | None) -> bool:
-    if languages is None or language in languages:
-        return True
-    foreign = {code for code in language.split("-") if code != "en"}
-    return bool(foreign) and foreign <= set(languages)
+    return [part for language, part in found.items() if is_wanted(language, codes)]
 
 
 def is_done(

@@ -29,9 +29,14 @@ def embed(
     sentences: Sequence[str],
     *,
     skip_special: bool = False,
+    first_token: bool = False,
+    layers: Sequence[int] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> torch.Tensor:
-    """(layers + 1, sentences, D) mean-pooled states on the CPU; sentences too long are cut."""
+    """(layers, sentences, D) mean-pooled states on the CPU; sentences too long are cut.
+
+    With `first_token`, its state instead of the mean; `layers` none: the embeddings and all layers.
+    """
     encoded = tokenizer(
         list(sentences), truncation=True, max_length=encoder.max_positions, padding=False
     )["input_ids"]
@@ -43,11 +48,15 @@ def embed(
         counted = rows.sequences >= 0
         if skip_special:
             counted &= ~torch.isin(rows.ids, special)
+        if first_token:
+            counted[:, 1:] = False
         weights = counted.float() / counted.sum(dim=1, keepdim=True).clamp(min=1)
         means = torch.stack(
             [
                 torch.einsum("bl,bld->bd", weights.to(layer.device), layer.float()).cpu()
-                for layer in states.layers
+                for layer in (
+                    states.layers if layers is None else (states.layers[n] for n in layers)
+                )
             ]
         )
         if pooled is None:

@@ -2,8 +2,8 @@
 
 As LASER mines (Artetxe and Schwenk 2019): each sentence proposes its neighbour with the best ratio
 margin, in both directions; the best proposals are taken first, each sentence once. The threshold is
-the one with the best F1 on the part itself, so the score is an upper bound, named as such in tables
-of the literature ("optimised threshold").
+the one with the best F1 on the dev part. Where there is none it is chosen on the part itself, and
+the score is an upper bound ("optimised threshold" in tables of the literature).
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from isoglot.tasks import Part, Task
     from isoglot.tasks.examples import Mined
 
+_NUMBERS_AT_A_TIME = 1 << 30
+"""Numbers of the sentence vectors of one side to hold: 4 GiB. BUCC's largest takes two layers."""
+
 
 def score_mining(
     encoder: Encoder,
@@ -32,28 +35,75 @@ def score_mining(
     task: Task[Mined, tuple[int, int]],
     parts: Sequence[Part],
     settings: FeatureSettings,
+    *,
+    dev: Part | None = None,
 ) -> list[Score]:
-    """F1, precision and recall of the pairs found, at every layer."""
+    """F1, precision and recall of the pairs found, at every layer; `dev` gives the threshold."""
     found: list[Score] = []
     for part in parts:
-        examples = taken(task.read(part), settings.most)
-        first = [index for index, example in enumerate(examples) if example.first is not None]
-        second = [index for index, example in enumerate(examples) if example.second is not None]
+        collection = _Collection(taken(task.read(part), settings.most))
+        tuning = _Collection(task.read(dev)) if dev is not None else collection
+        depth = int(encoder.model.config.num_hidden_layers) + 1
+        size = max(len(collection), len(tuning)) * encoder.hidden_size
+        for layers in _some_at_a_time(depth, size):
+            tuned = tuning.mined(encoder, tokenizer, layers, settings)
+            mined = tuned
+            if tuning is not collection:
+                mined = collection.mined(encoder, tokenizer, layers, settings)
+            for layer, own, others in zip(layers, mined, tuned, strict=True):
+                least = _threshold(others, gold=tuning.gold)
+                kept = [(i, j) for i, j, margin in own if margin >= least]
+                values = task.score(collection.examples, kept, part.language)
+                found += scores(
+                    task,
+                    part.language,
+                    values,
+                    count=len(collection),
+                    settings=settings,
+                    layer=layer,
+                )
+    return found
+
+
+class _Collection:
+    """Two sides of sentences, some of them translations of each other."""
+
+    def __init__(self, examples: list[Mined]) -> None:
+        self.examples = examples
+        self._first = [n for n, example in enumerate(examples) if example.first is not None]
+        self._second = [n for n, example in enumerate(examples) if example.second is not None]
+        self.gold = len({*self._first} & {*self._second})
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def mined(
+        self, encoder: Encoder, tokenizer: Any, layers: Sequence[int], settings: FeatureSettings
+    ) -> list[list[tuple[int, int, float]]]:
+        """For each of some layers, pairs of examples with their margins, best first."""
+        texts = (
+            [str(self.examples[n].first) for n in self._first],
+            [str(self.examples[n].second) for n in self._second],
+        )
         sides = [
-            embed(encoder, tokenizer, [str(examples[index].first) for index in first]),
-            embed(encoder, tokenizer, [str(examples[index].second) for index in second]),
+            embed(encoder, tokenizer, side, first_token=settings.pooling == "cls", layers=layers)
+            for side in texts
         ]
         if settings.center:
             sides = [side - side.mean(dim=1, keepdim=True) for side in sides]
-        for layer in range(len(sides[0])):
-            mined = mine(sides[0][layer], sides[1][layer], k=settings.neighbours)
-            pairs = [(first[i], second[j]) for i, j, _ in mined]
-            kept = pairs[: _best_cut(pairs, gold=len({*first} & {*second}))]
-            values = task.score(examples, kept, part.language)
-            found += scores(
-                task, part.language, values, count=len(examples), settings=settings, layer=layer
-            )
-    return found
+        return [
+            [
+                (self._first[i], self._second[j], margin)
+                for i, j, margin in mine(first, second, k=settings.neighbours)
+            ]
+            for first, second in zip(*sides, strict=True)
+        ]
+
+
+def _some_at_a_time(number: int, size: int) -> list[range]:
+    """Layers in groups whose vectors fit the memory; each group is one more pass."""
+    some = max(1, _NUMBERS_AT_A_TIME // size)
+    return [range(start, min(start + some, number)) for start in range(0, number, some)]
 
 
 def mine(first: torch.Tensor, second: torch.Tensor, *, k: int) -> list[tuple[int, int, float]]:
@@ -79,12 +129,12 @@ def mine(first: torch.Tensor, second: torch.Tensor, *, k: int) -> list[tuple[int
     return taken
 
 
-def _best_cut(pairs: Sequence[tuple[int, int]], *, gold: int) -> int:
-    """How many of the pairs, from the best on, give the best F1."""
-    right, best, cut = 0, 0.0, 0
-    for number, (i, j) in enumerate(pairs, start=1):
+def _threshold(pairs: Sequence[tuple[int, int, float]], *, gold: int) -> float:
+    """The least margin at which the pairs above it have the best F1; pairs come best first."""
+    right, best, least = 0, 0.0, float("inf")
+    for number, (i, j, margin) in enumerate(pairs, start=1):
         right += i == j
         f1 = 2 * right / (number + gold)
         if f1 > best:
-            best, cut = f1, number
-    return cut
+            best, least = f1, margin
+    return least

@@ -2,7 +2,8 @@
 
 The object's place is filled with 1, 2, ... masks. Open answers take the likeliest token at each
 mask, and of the different lengths the one with the best mean log-probability; typed answers are the
-candidate with the best mean, each read at as many masks as it has tokens (mLAMA).
+candidate with the best mean, each read at as many masks as it has tokens (mLAMA). With one mask, as
+LAMA asks, only facts count whose object is one token.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import torch
 from isoglot.evaluate.cells import scores, taken
 from isoglot.evaluate.embed import in_batches
 from isoglot.evaluate.pieces import word_pieces
-from isoglot.tasks.facts import OBJECT
+from isoglot.tasks.facts import OBJECT, FactTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -60,7 +61,11 @@ def score_probe(
     found: list[Score] = []
     for part in parts:
         facts = taken(task.read(part), settings.most)
-        guesses = probe(encoder, tokenizer, facts, masks=settings.masks)
+        assert isinstance(task, FactTask)
+        masks = settings.masks or task.masks
+        if masks == 1:
+            facts = _of_one_token(tokenizer, facts)
+        guesses = probe(encoder, tokenizer, facts, masks=masks)
         if listen is not None:
             for fact, guess in zip(facts, guesses, strict=True):
                 listen(part.language, fact, guess)
@@ -72,6 +77,14 @@ def score_probe(
             values = {f"{TYPED} {name}": value for name, value in chosen.items()}
             found += scores(task, part.language, values, count=len(pairs), settings=settings)
     return found
+
+
+def _of_one_token(tokenizer: Any, facts: Sequence[Fact]) -> list[Fact]:
+    """The facts that one mask can answer."""
+    answers = list(dict.fromkeys(answer for fact in facts for answer in fact.answers))
+    pieces = word_pieces(tokenizer, answers)
+    short = {answer for answer, ids in zip(answers, pieces, strict=True) if len(ids) == 1}
+    return [fact for fact in facts if not short.isdisjoint(fact.answers)]
 
 
 @torch.no_grad()

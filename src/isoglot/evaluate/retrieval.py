@@ -9,62 +9,24 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from isoglot.averaging import best_of
 from isoglot.evaluate.cells import scores, taken
 from isoglot.evaluate.embed import embed
 from isoglot.evaluate.nearest import chosen, nearest
-from isoglot.results import Score
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     import torch
 
     from isoglot.evaluate.settings import FeatureSettings
     from isoglot.models import Encoder
+    from isoglot.results import Score
     from isoglot.tasks import Part, Task
     from isoglot.tasks.examples import Translated
-
-RETRIEVAL = "retrieval"
-VERSION = 1
-
-
-def retrieval(
-    encoder: Encoder,
-    tokenizer: Any,
-    pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]],
-    *,
-    center: bool = False,
-    progress: Callable[[str], None] | None = None,
-) -> list[Score]:
-    """Scores of every language pair (`en-de`), layer and direction.
-
-    With `center`, each side's mean vector is taken off first: what is left is what the sentences of
-    a language do not share (Libovický et al., 2020). It needs no translations, only text.
-    """
-    found = []
-    for name, (first, second) in pairs.items():
-        if progress is not None:
-            progress(name)
-        codes = name.split("-")
-        sides = _sides(encoder, tokenizer, first, second, center=center)
-        for layer in range(len(sides[0])):
-            there = accuracies(sides[0][layer], sides[1][layer], second)
-            back = accuracies(sides[1][layer], sides[0][layer], first)
-            for direction, value in ((codes, there), (codes[::-1], back)):
-                found.append(
-                    Score(
-                        task=RETRIEVAL,
-                        version=VERSION,
-                        language=name,
-                        metric=f"{'centred ' if center else ''}accuracy@1 {'→'.join(direction)}",
-                        value=value,
-                        count=len(first),
-                        layer=layer,
-                    )
-                )
-    return found
 
 
 def score_retrieval(
@@ -78,26 +40,42 @@ def score_retrieval(
     found: list[Score] = []
     for part in parts:
         examples = taken(task.read(part), settings.most)
-        flipped = [replace(pair, first=pair.second, second=pair.first) for pair in examples]
-        first, second = [pair.first for pair in examples], [pair.second for pair in examples]
-        sides = _sides(encoder, tokenizer, first, second, center=settings.center)
-        codes = part.language.split("-")
-        k = settings.neighbours if settings.margin else 1
-        for layer in range(len(sides[0])):
-            there, back = nearest(sides[0][layer], sides[1][layer], k=k)
-            values = {}
-            for way, pairs, mine, others in (
-                (codes, examples, there, back),
-                (codes[::-1], flipped, back, there),
-            ):
-                said = chosen(mine, others, margin=settings.margin)[0].tolist()
-                for metric, value in task.score(pairs, said, part.language).items():
-                    values[f"{metric} {'→'.join(way)}"] = value
-            mean = sum(values.values()) / len(values)
-            values = {task.metrics[0].name: mean, **values}
-            found += scores(
-                task, part.language, values, count=len(examples), settings=settings, layer=layer
-            )
+        found += retrieval(encoder, tokenizer, task, part.language, examples, settings)
+    return found
+
+
+def retrieval(
+    encoder: Encoder,
+    tokenizer: Any,
+    task: Task[Translated, int],
+    language: str,
+    examples: Sequence[Translated],
+    settings: FeatureSettings,
+) -> list[Score]:
+    """Scores of one pair of languages (`en-de`).
+
+    With `settings.center`, each side's mean vector is taken off first: what is left is what the
+    sentences of a language do not share (Libovický et al. 2020). It needs no translations.
+    """
+    found: list[Score] = []
+    flipped = [replace(pair, first=pair.second, second=pair.first) for pair in examples]
+    first, second = [pair.first for pair in examples], [pair.second for pair in examples]
+    sides = _sides(encoder, tokenizer, first, second, center=settings.center)
+    codes = language.split("-")
+    k = settings.neighbours if settings.margin else 1
+    for layer in range(len(sides[0])):
+        there, back = nearest(sides[0][layer], sides[1][layer], k=k)
+        values = {}
+        for way, pairs, mine, others in (
+            (codes, examples, there, back),
+            (codes[::-1], flipped, back, there),
+        ):
+            said = chosen(mine, others, margin=settings.margin)[0].tolist()
+            for metric, value in task.score(pairs, said, language).items():
+                values[f"{metric} {'→'.join(way)}"] = value
+        mean = sum(values.values()) / len(values)
+        values = {task.metrics[0].name: mean, **values}
+        found += scores(task, language, values, count=len(examples), settings=settings, layer=layer)
     return found
 
 
@@ -111,16 +89,17 @@ def accuracies(queries: torch.Tensor, candidates: torch.Tensor, texts: Sequence[
 def best_layer(found: Iterable[Score]) -> tuple[int, dict[str, float]]:
     """The layer with the best average over languages, and each language's mean there."""
     by_layer: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    sign = 1
+    higher = True
     for score in found:
         assert score.layer is not None
-        sign = 1 if score.higher_is_better else -1
+        higher = score.higher_is_better
         by_layer[score.layer][score.language].append(score.value)
     means = {
-        layer: {language: sum(values) / len(values) for language, values in languages.items()}
+        layer: {language: fmean(values) for language, values in languages.items()}
         for layer, languages in by_layer.items()
     }
-    best = max(means, key=lambda layer: (sign * sum(means[layer].values()), -layer))
+    averages = {layer: fmean(of_layer.values()) for layer, of_layer in means.items()}
+    best = best_of(averages, higher_is_better=higher)
     return best, means[best]
 
 

@@ -19,16 +19,18 @@ from isoglot.evaluate.cells import is_done, parts_to_score
 from isoglot.evaluate.commit import commit
 from isoglot.evaluate.kinds import SCORERS
 from isoglot.evaluate.retrieval import retrieval
+from isoglot.evaluate.settings import FeatureSettings
 from isoglot.models import Encoder, ModelConfig, language_embeddings
 from isoglot.results import Results, ResultsError
 from isoglot.tasks import FINE_TUNED, find_task
+from isoglot.tasks.examples import Translated
+from isoglot.tasks.tatoeba import OwnPairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from isoglot.evaluate.probing import Guess
-    from isoglot.evaluate.settings import FeatureSettings
     from isoglot.results import Score
     from isoglot.tasks import Part, Task
     from isoglot.tasks.examples import Fact
@@ -64,12 +66,16 @@ def evaluate_retrieval(
 ) -> Results:
     """Retrieval scores of a model folder on files of translations named like en-de.tsv."""
     pairs = read_pairs(files, most)
-    encoder, tokenizer = open_for_scoring(folder)
+    opened = open_for_scoring(folder)
+    settings = FeatureSettings(center=center)
+    found: list[Score] = []
+    for name, sides in pairs.items():
+        if progress is not None:
+            progress(name)
+        examples = [Translated(first=a, second=b) for a, b in zip(*sides, strict=True)]
+        found += retrieval(*opened, OwnPairs(), name, examples, settings)
     return Results(
-        model=str(folder),
-        fingerprint=fingerprint(folder),
-        scores=tuple(retrieval(encoder, tokenizer, pairs, center=center, progress=progress)),
-        commit=commit(),
+        model=str(folder), fingerprint=fingerprint(folder), scores=tuple(_at_commit(found))
     )
 
 
@@ -82,7 +88,6 @@ def evaluate_tasks(
     out: Path,
     languages: Collection[str] | None = None,
     fine_tuner: FineTuner | None = None,
-    selection: str | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
     listen: Callable[[str, str, Fact, Guess], None] | None = None,
 ) -> Results:
@@ -94,9 +99,8 @@ def evaluate_tasks(
         data: where their files lie.
         settings: how features are read.
         out: results file, read where it exists and written after every cell.
-        languages: codes to keep; none: all there are.
+        languages: codes, or names of sets (`isoglot.tasks.subsets`); none: all there are.
         fine_tuner: who trains for the kinds that need it; none: they are refused.
-        selection: how it chooses among epochs, for the results file.
         progress: told (task, cells done, all cells).
         listen: told (task, language, fact, guess) of each probed fact.
 
@@ -114,19 +118,18 @@ def evaluate_tasks(
         have = sorted({part.language for task in tasks for part in task.parts(data)})
         raise CorpusError(f"{data} has {', '.join(names)} only in {', '.join(have)}.")
     results = _begun(folder, out)
-    results = replace(results, selection=selection or results.selection, commit=commit())
-    reader = _Reader(folder, settings, listen)
+    reader = _Reader(folder, data, settings, listen)
     for task, parts in zip(tasks, cells, strict=True):
         if fine_tuner is not None and task.kind in FINE_TUNED:
             for found in fine_tuner(folder, task, data, finished=results.scores):
-                results = _added(results, found, out)
+                results = _added(results, _at_commit(found), out)
         for number, part in enumerate(parts):
             if progress is not None:
                 progress(task.name, number, len(parts))
             heard = listen is not None and task.kind == "probe"
             scenario = settings.scenario(task.kind)
             if heard or not is_done(results.scores, task, part.language, scenario):
-                results = _added(results, reader.scores(task, part), out)
+                results = _added(results, _at_commit(reader.scores(task, part)), out)
         if progress is not None and parts:
             progress(task.name, len(parts), len(parts))
     return results
@@ -147,10 +150,11 @@ class _Reader:
     def __init__(
         self,
         folder: Path,
+        data: Path,
         settings: FeatureSettings,
         listen: Callable[[str, str, Fact, Guess], None] | None,
     ) -> None:
-        self._folder, self._settings, self._listen = folder, settings, listen
+        self._folder, self._data, self._settings, self._listen = folder, data, settings, listen
         self._opened: tuple[Encoder, Any] | None = None
 
     def scores(self, task: Task[Any, Any], part: Part) -> list[Score]:
@@ -159,6 +163,10 @@ class _Reader:
         score = SCORERS[task.kind]
         if self._listen is not None and task.kind == "probe":
             score = partial(score, listen=partial(self._listen, task.name))
+        if task.kind == "mining" and part.split != "dev":
+            wanted = part.language, "dev"
+            devs = (p for p in task.parts(self._data) if (p.language, p.split) == wanted)
+            score = partial(score, dev=next(devs, None))
         found: list[Score] = score(*self._opened, task, [part], self._settings)
         return found
 
@@ -178,7 +186,13 @@ def _begun(folder: Path, out: Path) -> Results:
 
 def _what(score: Score) -> Score:
     """What a score is of, without what it is."""
-    return replace(score, value=0.0, count=0)
+    return replace(score, value=0.0, count=0, commit=None, selection=None)
+
+
+def _at_commit(scores: Iterable[Score]) -> list[Score]:
+    """Scores that say which code gave them."""
+    now = commit()
+    return [replace(score, commit=now) for score in scores]
 
 
 def _added(results: Results, scores: Sequence[Score], out: Path) -> Results:
@@ -194,7 +208,7 @@ def add_to_file(results: Results, out: Path) -> None:
     before = Results.read(out) if out.is_file() else None
     if before is None or before.fingerprint != results.fingerprint:
         before = replace(results, scores=())
-    _added(replace(before, commit=results.commit), results.scores, out)
+    _added(before, results.scores, out)
 
 
 def read_pairs(files: Sequence[Path], most: int) -> dict[str, tuple[list[str], list[str]]]:

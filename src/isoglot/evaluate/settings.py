@@ -8,6 +8,7 @@ from typing import Literal
 from isoglot.errors import require
 
 Aligner = Literal["transport", "entropic", "argmax", "itermax"]
+Pooling = Literal["mean", "cls"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,8 @@ class FeatureSettings:
     """Take each language's mean vector off before comparing sentences (Libovický et al. 2020)."""
     margin: bool = False
     """Rank sentences by margin instead of cosine (Artetxe and Schwenk 2019)."""
+    pooling: Pooling = "cls"
+    """Sentence vectors of mining: the first token's state, as XTREME's BUCC script, or the mean."""
     neighbours: int = 4
     """Neighbours over which a margin is taken."""
     aligner: Aligner = "transport"
@@ -30,15 +33,15 @@ class FeatureSettings:
     """Sinkhorn iterations of the transport aligners."""
     regularization: float = 0.1
     """Weight of the entropy, on cosines, of the entropic aligner."""
-    masks: int = 5
-    """Longest answer to a cloze, in tokens."""
+    masks: int | None = None
+    """Longest answer to a cloze, in tokens; left out, the task's own (lama: 1, others: 5)."""
 
     def __post_init__(self) -> None:
         require(self.most is None or self.most > 0, "most must be at least 1.")
         require(self.neighbours > 0, "neighbours must be at least 1.")
         require(self.sinkhorn > 0, "sinkhorn must be at least 1.")
         require(self.regularization > 0, "regularization must be above 0.")
-        require(self.masks > 0, "masks must be at least 1.")
+        require(self.masks is None or self.masks > 0, "masks must be at least 1.")
 
     @property
     def reads_together(self) -> bool:
@@ -52,7 +55,7 @@ class FeatureSettings:
         usual = FeatureSettings()
         fields = {
             "retrieval": ("center", "margin"),
-            "mining": ("center", "neighbours"),
+            "mining": ("center", "pooling", "neighbours"),
             "alignment": ("aligner", "together"),
             "probe": ("masks",),
         }.get(kind, ())

@@ -2,8 +2,7 @@
 
 A Spanish question and context become (question_es, context_en) and (question_en, context_es); the
 two stand in the same batch, and the purely Spanish pair is not used. The label is the pair's; an
-answer is that of the context's language. Rows are joined by their id, which a translated task keeps
-from the original. PPA (Pan et al., 2021), section 2.3.
+answer is that of the context's language. PPA (Pan et al., 2021), section 2.3.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from isoglot.errors import CorpusError
+from isoglot.finetune.originals import with_originals
 from isoglot.tasks.examples import Classified, Question
 
 if TYPE_CHECKING:
@@ -29,15 +29,10 @@ def switched(
     Raises:
         CorpusError: a row has no original, or the examples are no pairs.
     """
-    by_id = {example.id: example for example in originals}
-    missing = [example.id for example in translated if example.id not in by_id]
-    if missing:
-        raise CorpusError(
-            f"code-switching joins rows by id: {len(missing)} of {len(translated)} training rows "
-            f"of {language!r} (the first is {missing[0]!r}) have no original in "
-            f"{original_language!r}. Train with --no-code-switch, or on a translated task."
-        )
-    return [_mixed(example, by_id[example.id]) for example in translated]
+    pairs = with_originals(
+        translated, originals, language=language, original_language=original_language
+    )
+    return [_mixed(translation, original) for translation, original in pairs]
 
 
 def _mixed(translation: Any, original: Any) -> Switched:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from isoglot.errors import CorpusError
 from isoglot.finetune.code_switch import switched
+from isoglot.finetune.originals import with_originals
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from isoglot.finetune.scenarios import Plan
@@ -45,7 +45,7 @@ def training_data(
             couples += [(begin + 2 * i, begin + 2 * i + 1) for i in range(len(pairs))]
             examples += [example for pair in pairs for example in pair]
         else:
-            _check_translated(own, originals, language, original)
+            with_originals(own, originals, language=language, original_language=original)
             examples += own
     return TrainingData(examples, couples)
 
@@ -58,17 +58,3 @@ def read(task: Task[Any, Any], folder: Path, language: str, split: Split) -> lis
             f"the {split} part of {task.name} for {language!r} in {folder} has no example."
         )
     return examples
-
-
-def _check_translated(
-    own: Sequence[Any], originals: Sequence[Any], language: str, original: str
-) -> None:
-    """Refuse training data that are no translations of the original language's."""
-    known = {example.id for example in originals}
-    missing = [example.id for example in own if example.id not in known]
-    if missing:
-        raise CorpusError(
-            f"{len(missing)} of {len(own)} training rows of {language!r} (the first is "
-            f"{missing[0]!r}) are no translations of rows of {original!r}: their ids differ. "
-            "Use the scenario pooled or supervised for every language's own data."
-        )

@@ -9,17 +9,21 @@ with these exceptions, marked *open* below: lengths, which follow XTREME (128; q
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from isoglot.errors import RecipeError, nearest
+from isoglot.finetune.scenarios import JOINED
 from isoglot.finetune.settings import FinetuneConfig
 
 if TYPE_CHECKING:
     from isoglot.finetune.scenarios import Scenario
     from isoglot.tasks.base import Task
 
-_JOINED: tuple[Scenario, ...] = ("translate-train-all", "pooled")
+_CLS = ("cls", "cls-books", "cls-dvd", "cls-music")
+_WITHOUT_DEV = (*_CLS, "tydiqa", "xquad")
+"""Tasks with no dev data beside what is scored: CLS has none, TyDiQA's are scored, and XQuAD is a
+translation of the dev data of SQuAD, which it is trained on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +169,9 @@ _METAXLM = Protocol(
         # column PAWS-X
         "paws-x": FinetuneConfig(epochs=10, batch_size=32, learning_rate=2e-5, weight_decay=0.01),
         # column Amazon
-        "cls": FinetuneConfig(epochs=5, batch_size=32, learning_rate=2e-5, weight_decay=0.01),
+        **dict.fromkeys(
+            _CLS, FinetuneConfig(epochs=5, batch_size=32, learning_rate=2e-5, weight_decay=0.01)
+        ),
         # column TyDiQA
         "tydiqa": _span(epochs=40, batch_size=32, learning_rate=4e-5),
     },
@@ -247,9 +253,16 @@ def find_protocol(name: str) -> Protocol:
 
 
 def settings_for(protocol: str, task: Task[Any, Any], scenario: Scenario) -> FinetuneConfig:
-    """A protocol's settings for a task: its own, or those of its kind, or else of `classify`."""
-    found = find_protocol(protocol)
-    joined = found.joined if scenario in _JOINED else {}
+    """A protocol's settings for a task: its own, or those of its kind, or else of `classify`.
+
+    A task without dev data to choose by has the last epoch scored, whatever the protocol says.
+    """
+    found = _settings_of(find_protocol(protocol), task, scenario)
+    return replace(found, selection="last") if task.name in _WITHOUT_DEV else found
+
+
+def _settings_of(found: Protocol, task: Task[Any, Any], scenario: Scenario) -> FinetuneConfig:
+    joined = found.joined if scenario in JOINED else {}
     for settings, key in (
         (joined, task.name),
         (found.tasks, task.name),

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 Scenario = Literal["zero-shot", "translate-train", "translate-train-all", "pooled", "supervised"]
 SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
 TRANSLATED: tuple[Scenario, ...] = ("translate-train", "translate-train-all")
+TRANSFERRED: tuple[Scenario, ...] = ("zero-shot", *TRANSLATED)
+"""Those that start from the source language's training data."""
+JOINED: tuple[Scenario, ...] = ("translate-train-all", "pooled")
+"""Those that train on all languages' data together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +93,16 @@ def plans(
             for source in config.sources
         ]
     original = config.sources[0] if config.name in TRANSLATED else None
-    if config.name in ("translate-train-all", "pooled"):
+    if config.name in JOINED:
         return [Plan(label=config.name, train=tuple(trainable), score=targets, original=original)]
     if config.targets is None:
         targets = tuple(language for language in targets if language in trainable)
+        if not targets:
+            raise CorpusError(
+                f"{config.name} needs a language that {task} can be both trained on and scored in: "
+                f"there is training data in {', '.join(trainable)}, and data to score in "
+                f"{', '.join(scorable)}."
+            )
     _check(targets, trainable, f"{task} has no training data in")
     return [
         Plan(label=config.name, train=(target,), score=(target,), original=original)

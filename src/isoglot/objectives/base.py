@@ -93,6 +93,19 @@ class ObjectiveModule(nn.Module, ABC):
     def begin(self) -> None:
         """Before the first step of a stage that trains it and follows none that did; or nothing."""
 
+    def wanting(self) -> int:
+        """How many things it wants to see (`fill`) before its first step; usually none.
+
+        The same on every process.
+        """
+        return 0
+
+    def fill(self, name: str, batch: Batch, inference: Inference) -> None:
+        """Before its first step, take what it wants from a batch that is not trained on.
+
+        Processes come to it together, each with a micro-batch of its own.
+        """
+
     def before_pass(self, name: str, batch: Batch, inference: Inference) -> None:
         """A pass of its own without gradient, before the main one (side rows); usually none.
 

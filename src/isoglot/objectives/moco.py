@@ -98,6 +98,10 @@ class MoCo(Objective):
             not self.both_directions or (self.keys == "trained" and self.queue.size == 0),
             "moco.both_directions needs keys: trained, in_batch: true and queue.size: 0",
         )
+        require(
+            self.queue.start != "filled" or self.keys == "momentum",
+            "moco.queue.start: filled needs keys: momentum",
+        )
 
     @property
     @override
@@ -175,6 +179,22 @@ class MomentumContrast(ObjectiveModule):
     def begin(self) -> None:
         for follower in self._followers():
             follower.begin()
+        if self.queue is not None:
+            self.queue.begin()
+
+    @override
+    def wanting(self) -> int:
+        return 0 if self.queue is None else self.queue.wanting()
+
+    @override
+    def fill(self, name: str, batch: Batch, inference: Inference) -> None:
+        assert self.queue is not None
+        keys = self._encoded_keys(name, batch)
+        if keys is None:
+            self._hold_none()
+        else:
+            self.queue.hold(keys, _items(batch.labels[name]))
+        self.queue.settle(taken=True)
 
     @override
     def train(self, mode: bool = True) -> MomentumContrast:
@@ -185,13 +205,7 @@ class MomentumContrast(ObjectiveModule):
 
     @override
     def before_pass(self, name: str, batch: Batch, inference: Inference) -> None:
-        places = batch.side_sites.get(name, {}).get(KEY)
-        if self.key_encoder is None or self.key_projection is None or places is None:
-            return
-        rows = batch.side[name]
-        states = self.key_encoder(rows, layers=self.layer is not None)
-        read = states.hidden if self.layer is None else states.layers[self.layer]
-        self._keys = self.key_projection(pool(read, rows, places, self.settings.pooling))
+        self._keys = self._encoded_keys(name, batch)
 
     @override
     def loss(self, encoded: Encoded) -> LossSum:
@@ -201,9 +215,7 @@ class MomentumContrast(ObjectiveModule):
         keys, self._keys = self._keys, None
         if keys is None:
             keys = self._vectors(encoded, KEY)
-        labels = encoded.batch.labels[encoded.name]
-        # a candidate is known by its own sentence and by the one it was paired with
-        items = torch.stack([labels[KEY], labels[QUERY]], dim=1)
+        items = _items(encoded.batch.labels[encoded.name])
         found = self._contrast(queries, keys, items)
         if self.settings.both_directions:
             back = self._contrast(keys, queries, items.flip(1))
@@ -211,7 +223,6 @@ class MomentumContrast(ObjectiveModule):
             found.correct = (found.correct + back.correct) / 2
         if self.queue is not None:
             self.queue.hold(keys, items)
-            found.losses = found.losses * self.queue.ready()
         return LossSum(total=found.losses.sum(), metrics={"accuracy": found.correct.sum()})
 
     @override
@@ -235,6 +246,17 @@ class MomentumContrast(ObjectiveModule):
             return SentenceHead(pooling=how)
         head = self.projection
         return SentenceHead(pooling=how, normalize=head.normalize, layers=head.linear())
+
+    def _encoded_keys(self, name: str, batch: Batch) -> Tensor | None:
+        """The keys of a micro-batch's side rows; none without pairs, or where keys are trained."""
+        places = batch.side_sites.get(name, {}).get(KEY)
+        if self.key_encoder is None or self.key_projection is None or places is None:
+            return None
+        rows = batch.side[name]
+        states = self.key_encoder(rows, layers=self.layer is not None)
+        read = states.hidden if self.layer is None else states.layers[self.layer]
+        keys: Tensor = self.key_projection(pool(read, rows, places, self.settings.pooling))
+        return keys
 
     def _contrast(self, queries: Tensor, keys: Tensor, items: Tensor) -> Contrast:
         """Each query against its key, and against the candidates that the settings name."""
@@ -261,11 +283,20 @@ class MomentumContrast(ObjectiveModule):
         return vectors
 
     def _nothing(self, encoded: Encoded) -> LossSum:
-        """A micro-batch without pairs: other processes may have some, and wait for its keys."""
-        if self.queue is not None:
-            self.queue.hold(self.queue.entries[:0], self.queue.items[:0])
+        """The loss of a micro-batch without pairs."""
+        self._hold_none()
         nothing = encoded.losses.sum() * 0.0
         return LossSum(total=nothing, metrics={"accuracy": nothing.detach()})
 
+    def _hold_none(self) -> None:
+        """Other processes may have pairs, and wait for the keys of this one."""
+        if self.queue is not None:
+            self.queue.hold(self.queue.entries[:0], self.queue.items[:0])
+
     def _followers(self) -> list[Follower]:
         return [one for one in (self.key_encoder, self.key_projection) if one is not None]
+
+
+def _items(labels: dict[str, Tensor]) -> Tensor:
+    """(n, 2) what keys are known by: their own sentence, and the one it was paired with."""
+    return torch.stack([labels[KEY], labels[QUERY]], dim=1)

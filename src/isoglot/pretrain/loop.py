@@ -102,7 +102,7 @@ def training_steps(
     """Train from step `done` to the stage's last one, or until some process is asked to stop."""
     names = list(stage.weights)
     for step in range(done, stage.steps):
-        if _anyone(accelerator, stage.stopping()):
+        if anyone(accelerator, stage.stopping()):
             return
         started = time.perf_counter()
         micro = next(batches)
@@ -138,7 +138,7 @@ def scales(
     return {name: weight / max(counts[name], 1) for name, weight in weights.items()}
 
 
-def _anyone(accelerator: Accelerator, asked: bool) -> bool:  # noqa: FBT001
+def anyone(accelerator: Accelerator, asked: bool) -> bool:  # noqa: FBT001
     """Was any process asked to stop? All of them stop at the same step, or none."""
     if accelerator.num_processes == 1:
         return asked

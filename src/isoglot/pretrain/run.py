@@ -21,9 +21,10 @@ from isoglot.pretrain import checkpoint
 from isoglot.pretrain.config import objectives_of
 from isoglot.pretrain.devices import for_processes, make_accelerator, same_bits_twice
 from isoglot.pretrain.epochs import steps_of
+from isoglot.pretrain.filling import fill, wanting
 from isoglot.pretrain.hooks import Console, MetricsFile, Trackers, Validation, Writers
 from isoglot.pretrain.hooks.record import step_record
-from isoglot.pretrain.loop import Stage, Step, training_steps
+from isoglot.pretrain.loop import Stage, Step, anyone, training_steps
 from isoglot.pretrain.optim import hand_on, make_optimizer
 from isoglot.pretrain.resume import check_cursor, to_resume
 from isoglot.pretrain.sentences import sentence_head
@@ -34,6 +35,7 @@ from isoglot.types import Cursor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from isoglot.batching.mixture import OpenStream
     from isoglot.corpus import Corpus
     from isoglot.models import SentenceHead
     from isoglot.pretrain.config import PretrainConfig, StageConfig
@@ -207,7 +209,9 @@ class _Run:
         on_step: Callable[[Step], None] | None,
     ) -> bool:
         """Train one stage; False if it was asked to stop before its last step."""
-        loader = self._loader(config)
+        opened = self._opened(config)
+        loader = self._loader(opened, seed=self.config.seed)
+        check_cursor(self.state.cursor, loader)
         if config.epochs is not None:
             steps = self.steps[self.state.stage]
             self.terminal.print(f"epochs {config.epochs:g}: {steps:,} steps", highlight=False)
@@ -232,6 +236,7 @@ class _Run:
         batches = loader.steps(self.state.cursor)
         saved = self.state.total_steps
         self.trainee.train()
+        self._fill(opened, stopping)
         for step in training_steps(stage, batches, self.accelerator, done=self.state.step):
             total = begun + step.step
             self.state = replace(
@@ -256,18 +261,36 @@ class _Run:
             self._save(optimizer)
         return self.state.step >= stage.steps
 
-    def _loader(self, config: StageConfig) -> Loader:
+    def _fill(self, opened: tuple[OpenStream, ...], stopping: Callable[[], bool]) -> None:
+        """Give objectives what they want to see before their first step, from data of its own."""
+        names = list(wanting(self.trainee, self.config.objectives_in(self.state.stage)))
+        if names:
+            seed = key_of(self.config.seed, "before the first step")
+            fill(
+                self.trainee,
+                names,
+                self._loader(opened, seed=seed).steps(Cursor()),
+                self.accelerator,
+                seed=seed,
+                stopping=lambda: anyone(self.accelerator, stopping()),
+                say=lambda line: self.terminal.print(line, highlight=False),
+            )
+
+    def _opened(self, config: StageConfig) -> tuple[OpenStream, ...]:
         opened = open_streams(
             self.corpus, config.streams, self.objectives, row_length=self.config.batch.row_length
         )
         for note in left_out(opened, self.config.batch.row_length):
             self._warn(note)
+        return opened
+
+    def _loader(self, opened: tuple[OpenStream, ...], *, seed: int) -> Loader:
         fixed = self.config.batch.fixed_sites
-        loader = Loader(
+        return Loader(
             self.corpus,
             opened,
             self.config.batch,
-            seed=self.config.seed,
+            seed=seed,
             stage=self.state.stage,
             rank=self.accelerator.process_index,
             world=self.accelerator.num_processes,
@@ -275,8 +298,6 @@ class _Run:
             fixed_sites=self.on_gpu if fixed is None else fixed,
             pin_memory=self.on_gpu,
         )
-        check_cursor(self.state.cursor, loader)
-        return loader
 
     def _validation(self, config: StageConfig) -> Validation:
         return Validation(

@@ -36,7 +36,12 @@ class Trainee(nn.Module):
         self._names = list(objectives)
 
     @override
-    def forward(self, batch: Batch) -> dict[str, LossSum]:
+    def forward(self, batch: Batch, *, filling: Iterable[str] | None = None) -> dict[str, LossSum]:
+        """The losses of a batch; or none, where it only fills what some objectives begin with."""
+        if filling is not None:
+            for name in filling:
+                self.objective(name).fill(name, batch, Inference(self.encoder))
+            return {}
         present = [name for name in self._names if name in batch.spans]
         for name in present:
             self.objective(name).before_pass(name, batch, Inference(self.encoder))

@@ -3,8 +3,7 @@
 A column is what may be compared: one metric of one version of one task, in one scenario. Several
 values of one cell are handled in this order: the two directions of a pair are averaged; where all
 layers were scored, the layer is the one that is best on average; repetitions (seeds, or runs of one
-name) give the mean and the standard deviation. An average over languages is taken in every
-repetition first, over the languages that all of them have, and then over repetitions.
+name) give the mean and the standard deviation. Averages are those of `isoglot.averaging`.
 """
 
 from __future__ import annotations
@@ -16,13 +15,14 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
+from isoglot.averaging import best_of, over_languages, source_of, to_average, transfer_gap
+from isoglot.tasks import shown_metric
+from isoglot.tasks.subsets import is_wanted
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from isoglot.results import Results, Score
-
-_FROM = "zero-shot from "
-"""Begins the scenario of a model that was fine-tuned in one language and scored in others."""
 
 Repetition = tuple[int, int | None]
 """The how-manieth results file of the model, and the seed inside it."""
@@ -46,8 +46,7 @@ class Column:
     @property
     def source(self) -> str | None:
         """The language that the scenario transfers from, if it does."""
-        scenario = self.scenario or ""
-        return scenario.removeprefix(_FROM) if scenario.startswith(_FROM) else None
+        return source_of(self.scenario)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +85,14 @@ class Entry:
     def gap(self, column: Column) -> Cell | None:
         """The score of the source language less the mean of the others; None without a source.
 
-        Its count is the number of the others; pairs (a question in one language, its context in
-        another) are none of them.
+        Its count is the number of the others.
         """
-        source = column.source
-        gaps = []
-        number = 0
-        for values in self.values.values():
-            others = [v for code, v in values.items() if code != source and "-" not in code]
-            if source is not None and source in values and others:
-                gap = values[source] - fmean(others)
-                gaps.append(gap if column.higher_is_better else -gap)
-                number = len(others)
-        return Cell.of(gaps, number) if gaps else None
+        found = [
+            transfer_gap(values, column.scenario, higher_is_better=column.higher_is_better)
+            for values in self.values.values()
+        ]
+        gaps = [gap for gap in found if gap is not None]
+        return Cell.of(gaps, len(self.cells) - 1) if gaps else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +105,20 @@ class Board:
     scales: Mapping[Column, float]
     """100 for shares, which are shown in per cent; 1 for other metrics."""
 
-    def primary(self) -> tuple[Column, ...]:
-        """The first metric of every task and scenario: the one that overviews show."""
-        first: dict[tuple[str, int, str | None], Column] = {}
+    def by_task(self) -> dict[Column, list[Column]]:
+        """For every task and scenario, the column that overviews show -> the others."""
+        groups: dict[tuple[str, int, str | None], dict[str, Column]] = defaultdict(dict)
         for column in self.columns:
-            first.setdefault((column.task, column.version, column.scenario), column)
-        return tuple(first.values())
+            groups[column.task, column.version, column.scenario][column.metric] = column
+        found = {}
+        for (task, _, _), group in groups.items():
+            shown = group[shown_metric(task, group)]
+            found[shown] = [column for column in group.values() if column is not shown]
+        return found
+
+    def primary(self) -> tuple[Column, ...]:
+        """The metric that overviews show, of every task and scenario."""
+        return tuple(self.by_task())
 
     def of(self, column: Column) -> dict[str, Entry]:
         """Model -> entry, for the models that have one."""
@@ -128,16 +130,18 @@ class Board:
         return sorted({code for entry in self.of(column).values() for code in entry.cells})
 
 
-def gather(results: Mapping[str, Sequence[Results]]) -> Board:
-    """The board of named models, each with one or more results."""
+def gather(
+    results: Mapping[str, Sequence[Results]], languages: Collection[str] | None = None
+) -> Board:
+    """The board of named models, each with one or more results; `languages` none: all there are."""
     columns: dict[Column, None] = {}
     entries: dict[tuple[str, Column], Entry] = {}
     for model, files in results.items():
         scores: dict[Column, list[tuple[Repetition, Score]]] = defaultdict(list)
         for number, found in enumerate(files):
-            for score in found.scores:
-                if not math.isfinite(score.value):
-                    continue  # a correlation of constants, say: nothing to show or to average
+            for score in to_average(found.scores):
+                if not math.isfinite(score.value) or not is_wanted(score.language, languages):
+                    continue  # a correlation of constants, say, cannot be shown or averaged
                 scores[_column(score)].append(((number, score.seed), score))
         for column, of_column in scores.items():
             columns[column] = None
@@ -172,8 +176,8 @@ def _entry(scores: Sequence[tuple[Repetition, Score]], *, higher: bool) -> Entry
         for layer, repetitions in directions.items()
     }
     averages = {layer: _average(repetitions) for layer, repetitions in by_layer.items()}
-    sign = 1 if higher else -1
-    best = max(averages, key=lambda layer: (sign * averages[layer].mean, -(layer or 0)))
+    means = {layer: average.mean for layer, average in averages.items()}
+    best = best_of(means, higher_is_better=higher)
     cells: dict[str, list[float]] = defaultdict(list)
     for languages in by_layer[best].values():
         for language, value in languages.items():
@@ -189,10 +193,5 @@ def _entry(scores: Sequence[tuple[Repetition, Score]], *, higher: bool) -> Entry
 
 def _average(repetitions: Mapping[Repetition, Mapping[str, float]]) -> Cell:
     """Languages first, then repetitions."""
-    languages = set.intersection(*(set(values) for values in repetitions.values()))
-    means = [
-        # repetitions that share no language are averaged over what each has
-        fmean(value for code, value in values.items() if code in languages or not languages)
-        for values in repetitions.values()
-    ]
-    return Cell.of(means, len(languages))
+    languages, means = over_languages(repetitions)
+    return Cell.of(list(means.values()), len(languages))

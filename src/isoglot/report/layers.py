@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def layer_figures(board: Board, colours: Mapping[str, int]) -> list[tuple[str, str]]:
-    """(title, SVG) for every metric that was scored at several layers; `colours` by model."""
+    """(title, SVG) for every task that was scored at several layers; `colours` by model."""
     figures = []
-    for column in board.columns:
+    for column in board.primary():
         scale = board.scales[column]
         lines = []
         for model, entry in board.of(column).items():

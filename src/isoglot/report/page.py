@@ -6,7 +6,7 @@ The template, the style sheet and the few lines of script (sorting, the theme's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from isoglot.report import colours, views
 from isoglot.report.board import Board, gather
 from isoglot.report.corpora import ALPHAS, Shares, corpora
 from isoglot.report.errors import ReportError
+from isoglot.report.heat import heat_map
 from isoglot.report.inputs import by_name
 from isoglot.report.layers import layer_figures
 from isoglot.report.models import exhibits_of, results_of
@@ -39,8 +40,8 @@ class Material:
     corpora: Sequence[Shares]
 
 
-def collect(inputs: Sequence[Named]) -> Material:
-    """Read everything that the inputs hold.
+def collect(inputs: Sequence[Named], languages: Collection[str] | None = None) -> Material:
+    """Read everything that the inputs hold; of scores, those in some languages (none: all).
 
     Raises:
         ReportError: one of them holds nothing that a report could show.
@@ -48,7 +49,7 @@ def collect(inputs: Sequence[Named]) -> Material:
     groups = by_name(inputs)
     material = Material(
         results=(results := results_of(groups)),
-        board=gather(results),
+        board=gather(results, languages),
         runs=runs_of(groups),
         exhibits=exhibits_of(groups),
         corpora=corpora(inputs),
@@ -82,12 +83,14 @@ def page(material: Material, *, title: str) -> str:
 
 
 def tables(material: Material) -> list[Table]:
-    """The tables of a report, for Markdown and LaTeX: overview, gaps, each metric by language."""
+    """The tables of a report, for Markdown and LaTeX: overview, gaps, each task by language."""
     board = material.board
     gap = views.gaps(board)
     found = [views.overview(board)] if board.columns else []
     found += [gap] if gap else []
-    found += [views.by_language(board, column) for column in board.columns]
+    for column, others in board.by_task().items():
+        found.append(views.by_language(board, column))
+        found += [views.other_metrics(board, column, others)] if others else []
     runs = training_table(material.runs)
     found += [runs] if runs else []
     return [piece for table in found for piece in table.pieces()]
@@ -112,15 +115,19 @@ def _parts(material: Material) -> dict[str, Any]:
         "models": material.results,
         "overview": views.overview(board).pieces() if len(board.columns) > 0 else [],
         "heat_maps": [
-            views.heat_map(board, model)
+            heat_map(board, model)
             for model in board.models
             if any((model, column) in board.entries for column in board.columns)
         ],
         "gaps": gap.pieces() if gap else [],
         "widest_gap": _widest(gap),
         "by_language": [
-            (views.title(column), views.by_language(board, column).pieces())
-            for column in board.columns
+            (
+                views.title(column),
+                views.by_language(board, column).pieces(),
+                views.other_metrics(board, column, others).pieces() if others else [],
+            )
+            for column, others in board.by_task().items()
         ],
         "layer_figures": layer_figures(board, of_model),
         "runs": runs.pieces() if runs else [],

@@ -1,4 +1,4 @@
-"""The tables of a report: overview, transfer gaps, each metric by language, a model's heat map.
+"""The tables of a report: overview, transfer gaps, each task by language, its other metrics.
 
 Models go down and languages across, as in papers (`Table.pieces` turns what is too wide).
 """
@@ -12,9 +12,9 @@ from isoglot.report.colours import HEAT
 from isoglot.report.table import Heading, Number, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from isoglot.report.board import Board, Cell, Column, Entry
+    from isoglot.report.board import Board, Cell, Column
 
 _STAR = " * Over fewer languages than another model's, so not to be compared with it."
 
@@ -53,7 +53,7 @@ def by_language(board: Board, column: Column) -> Table:
     rows = []
     for model, entry in entries.items():
         numbers = [
-            _number(entry.cells[language], column, board, bests[language], shade)
+            number_of(entry.cells[language], column, board, bests[language], shade)
             if language in entry.cells
             else Number()
             for language in languages
@@ -65,6 +65,29 @@ def by_language(board: Board, column: Column) -> Table:
         title=title(column),
         caption=_caption(board, column) + (_STAR if starred else ""),
         corner="model",
+        columns=(*(Heading(text=code) for code in languages), Heading(text="average")),
+        rows=tuple(rows),
+    )
+
+
+def other_metrics(board: Board, shown: Column, others: Sequence[Column]) -> Table:
+    """All other metrics of a task in one table: metrics and models down, languages across."""
+    languages = sorted({code for column in others for code in board.languages(column)})
+    rows = []
+    for column in others:
+        averages = _averages(board, column)
+        for model, entry in board.of(column).items():
+            cells = [entry.cells.get(language) for language in languages]
+            numbers = [Number() if c is None else number_of(c, column, board, None) for c in cells]
+            note = [model] if len(board.models) > 1 else []
+            note += [] if entry.layer is None else [f"layer {entry.layer}"]
+            head = Heading(text=_metric(column), note=", ".join(note))
+            rows.append((head, (*numbers, averages[model])))
+    return Table(
+        title=f"{shown.label}: other metrics",
+        caption="Shares in per cent. Each model at its best layer on average, where there are "
+        "layers; metrics that end in table read the embedding table.",
+        corner="metric",
         columns=(*(Heading(text=code) for code in languages), Heading(text="average")),
         rows=tuple(rows),
     )
@@ -164,9 +187,10 @@ def _best(cells: Iterable[Cell], column: Column) -> float | None:
     return max(means) if column.higher_is_better else min(means)
 
 
-def _number(
+def number_of(
     cell: Cell, column: Column, board: Board, best: float | None, shade: Shades | None = None
 ) -> Number:
+    """A cell as a table shows it."""
     scale = board.scales[column]
     return Number(
         value=scale * cell.mean,
@@ -188,7 +212,7 @@ def _averages(board: Board, column: Column) -> dict[str, Number]:
         cell = entry.average
         layer = "" if entry.layer is None else f", layer {entry.layer}"
         numbers[model] = replace(
-            _number(cell, column, board, best if cell in whole else None),
+            number_of(cell, column, board, best if cell in whole else None),
             note=f"{column.metric}, {cell.count} languages{layer}{_repetitions(cell)}",
             partial=cell.count < total,
         )
@@ -197,49 +221,3 @@ def _averages(board: Board, column: Column) -> dict[str, Number]:
 
 def _repetitions(cell: Cell) -> str:
     return "" if cell.repetitions == 1 else f", {cell.repetitions} repetitions"
-
-
-def heat_map(board: Board, model: str) -> Table:
-    """Languages down, tasks across, of one model; shades are those of all models.
-
-    Where all pairs of a task share a language (en-de, en-sw), the other one names the row.
-    """
-    columns = [column for column in board.primary() if (model, column) in board.entries]
-    shades = {column: Shades(board, column) for column in columns}
-    cells = {column: _rows_of(board.entries[model, column]) for column in columns}
-    rows = []
-    for language in sorted({row for of_column in cells.values() for row in of_column}):
-        numbers = [
-            _shaded(cells[column][language], column, board, shades[column])
-            if language in cells[column]
-            else Number()
-            for column in columns
-        ]
-        rows.append((Heading(text=language), tuple(numbers)))
-    return Table(
-        title=model,
-        caption="",
-        corner="",
-        columns=tuple(heading(column, board) for column in columns),
-        rows=tuple(rows),
-    )
-
-
-def _rows_of(entry: Entry) -> Mapping[str, Cell]:
-    """Row of a heat map -> cell."""
-    sides = {pair: pair.split("-") for pair in entry.cells}
-    shared = set.intersection(*(set(codes) for codes in sides.values()))
-    if len(shared) != 1 or any(len(codes) != 2 for codes in sides.values()):
-        return entry.cells
-    (common,) = shared
-    others = {pair: codes[codes[0] == common] for pair, codes in sides.items()}
-    if len(set(others.values())) < len(others):  # both directions, each with its own score
-        return entry.cells
-    return {others[pair]: cell for pair, cell in entry.cells.items()}
-
-
-def _shaded(cell: Cell, column: Column, board: Board, shade: Shades) -> Number:
-    """A cell of a heat map: compact, its standard deviation told in the note."""
-    number = _number(cell, column, board, None, shade)
-    sd = "" if number.sd is None else f", ± {number.sd:.1f}"
-    return replace(number, sd=None, note=f"{number.note}{sd}")

@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING
 
 from isoglot.corpus import Corpus
 from isoglot.errors import IsoglotError, RecipeError
+from isoglot.evaluate.cells import parts_to_score
 from isoglot.evaluate.run import evaluate_tasks
 from isoglot.evaluate.settings import FeatureSettings
 from isoglot.finetune.asked import Finetuning
+from isoglot.finetune.prepared import Prepared
 from isoglot.finetune.run import finetune_and_score
 from isoglot.pretrain.run import pretrain
 from isoglot.recipe import dump
 from isoglot.recipe.schema import Recipe
 from isoglot.study.compare import Row, compare
 from isoglot.study.table import write_study
-from isoglot.tasks import find_task
+from isoglot.tasks import FINE_TUNED, find_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,9 +48,7 @@ class Study:
     data: Path
     """Where the tasks' files lie."""
     finetuning: Finetuning = field(default_factory=Finetuning)
-    """How tasks are learned; its seeds are the study's."""
-    languages: tuple[str, ...] | None = None
-    """Languages to score features in; none: all there are."""
+    """How tasks are learned and in which languages they are scored; its seeds are the study's."""
 
     def __post_init__(self) -> None:
         names = [recipe.name for recipe in self.recipes]
@@ -76,16 +76,40 @@ def study(
         terminal: where pre-training shows itself.
         progress: told (what, done, all) of fine-tuning and scoring.
     """
+    wanted = _cells(asked)
     scores: dict[str, list[Score]] = {recipe.name: [] for recipe in asked.recipes}
     for seed in asked.seeds:
         for recipe in asked.recipes:
             folder = out / f"{recipe.name.replace('/', '-')}-seed{seed}"
             model = _model(replace(recipe, seed=seed), corpus_of(recipe), folder, terminal)
             found = _scores(asked, model, folder / "results.json", seed, progress)
-            scores[recipe.name] += [replace(score, seed=seed) for score in found]
+            # the file may hold more: other settings', or somebody else's
+            scores[recipe.name] += [
+                replace(score, seed=seed)
+                for score in found
+                if _cell(score) in wanted and score.seed in (None, seed)
+            ]
     rows = compare(scores)
     write_study(rows, out)
     return rows
+
+
+def _cells(asked: Study) -> set[tuple[str, int, str | None, str]]:
+    """What the study's scores are of; faults in what is asked are found before any training."""
+    cells: set[tuple[str, int, str | None, str]] = set()
+    for task in map(find_task, asked.tasks):
+        if task.kind in FINE_TUNED:
+            prepared = Prepared(task, asked.data, asked.finetuning)
+            cells.update(*map(prepared.cells, prepared.plans))
+        else:
+            scenario = FeatureSettings().scenario(task.kind)
+            parts = parts_to_score(task, asked.data, asked.finetuning.scenario.targets)
+            cells |= {(task.name, task.version, scenario, part.language) for part in parts}
+    return cells
+
+
+def _cell(score: Score) -> tuple[str, int, str | None, str]:
+    return score.task, score.version, score.scenario, score.language
 
 
 def _model(recipe: Recipe, corpus: Path, folder: Path, terminal: Console) -> Path:
@@ -127,8 +151,7 @@ def _scores(
         asked.data,
         FeatureSettings(),
         out=file,
-        languages=asked.languages,
+        languages=asking.scenario.targets,
         fine_tuner=partial(finetune_and_score, asked=asking, progress=progress),
-        selection=asking.selection(map(find_task, asked.tasks)),
         progress=progress,
     ).scores

@@ -6,12 +6,16 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from isoglot.evaluate.bootstrap import FEWEST
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from isoglot.evaluate.averages import Average
     from isoglot.study.compare import Row
+
+_LEAST_P = 0.001
 
 
 def markdown(rows: Sequence[Row]) -> str:
@@ -56,15 +60,24 @@ def _difference(row: Row) -> tuple[str, str]:
     found = row.against_first
     if found is None:
         return "", ""
+    if found.low is None or found.high is None or found.p is None:
+        return f"{100 * found.mean:+.1f}", "–"
     interval = f"{100 * found.low:+.1f} to {100 * found.high:+.1f}"
-    return f"{100 * found.mean:+.1f} ({interval})", f"{found.p:.3f}"
+    p = "< 0.001" if found.p < _LEAST_P else f"{found.p:.3f}"
+    return f"{100 * found.mean:+.1f} ({interval})", p
 
 
 def _legend(rows: Sequence[Row]) -> str:
-    metrics = {task: average.metric for row in rows for task, average in row.tasks.items()}
-    named = ", ".join(f"{task}: {metric}" for task, metric in metrics.items())
+    ways = {task: average for row in rows for task, average in row.tasks.items()}
+    named = ", ".join(f"{task}: {_way(average)}" for task, average in ways.items())
     return (
-        f"In percent, mean ± sd over seeds of the mean over languages ({named}). The gap is the "
-        "source language's score less the mean of the others. Differences: paired bootstrap over "
-        "seeds and (task, language) cells, not over test examples."
+        f"In percent, mean ± sd over seeds of the mean over languages ({named}). A layer is the "
+        "same in all rows, the one that is best on average over them. The gap is the source "
+        "language's score less the mean of the others. Differences of the means: paired bootstrap "
+        "over seeds and, within tasks, languages, not over test examples; no interval and no p (–) "
+        f"from fewer than {FEWEST} pairs of scores."
     )
+
+
+def _way(average: Average) -> str:
+    return average.metric + ("" if average.layer is None else f" at layer {average.layer}")

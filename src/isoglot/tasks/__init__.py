@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from isoglot.averaging import BOTH
 from isoglot.errors import IsoglotError, nearest
 from isoglot.tasks.alignment import AwesomeAlignGold, XlmAlignGold
 from isoglot.tasks.analogy import GoogleAnalogies, RoyalAnalogies
 from isoglot.tasks.base import Kind, Metric, Part, Split, Task
 from isoglot.tasks.bucc import Bucc
-from isoglot.tasks.cls import AmazonReviews
-from isoglot.tasks.conll import Conll2002, Conll2003
+from isoglot.tasks.cls import AmazonBooks, AmazonDvds, AmazonMusic, AmazonReviews
+from isoglot.tasks.conll import Conll
 from isoglot.tasks.germeval import GermEval
 from isoglot.tasks.lama import Lama
 from isoglot.tasks.lexicon import Muse, XlingEval
@@ -24,7 +25,7 @@ from isoglot.tasks.paws_x import PawsX
 from isoglot.tasks.sick import Sick
 from isoglot.tasks.squad import Squad
 from isoglot.tasks.squad_v2 import SquadV2
-from isoglot.tasks.tatoeba import Tatoeba
+from isoglot.tasks.tatoeba import OwnPairs, Tatoeba
 from isoglot.tasks.testbed import TESTBED
 from isoglot.tasks.tydiqa import TydiQa
 from isoglot.tasks.ud_pos import UdPos
@@ -36,14 +37,19 @@ from isoglot.tasks.xfactr import Xfactr
 from isoglot.tasks.xnli import EsXnli, Xnli
 from isoglot.tasks.xquad import Xquad
 
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
 TASKS: tuple[type[Task[Any, Any]], ...] = (
     Xnli,
     EsXnli,
     Sick,
     PawsX,
     AmazonReviews,
-    Conll2002,
-    Conll2003,
+    AmazonBooks,
+    AmazonDvds,
+    AmazonMusic,
+    Conll,
     WikiAnn,
     MasakhaNer,
     GermEval,
@@ -55,6 +61,7 @@ TASKS: tuple[type[Task[Any, Any]], ...] = (
     Xquad,
     TydiQa,
     Xcopa,
+    OwnPairs,
     Tatoeba,
     Bucc,
     XlmAlignGold,
@@ -87,4 +94,14 @@ def find_task(name: str) -> Task[Any, Any]:
     raise IsoglotError(f"There is no task {name!r}: {nearest(name, names)}")
 
 
-__all__ = ["FINE_TUNED", "TASKS", "Metric", "Part", "Split", "Task", "find_task"]
+def shown_metric(name: str, there: Collection[str]) -> str:
+    """The metric that tables show of a task: its first one, or F1 with exact match.
+
+    `there` are the metrics that were scored, at least one; the first of them counts where the task
+    is unknown or its metric is missing.
+    """
+    known = [kind.metrics[0].name for kind in TASKS if kind.name == name]
+    return next((metric for metric in (BOTH, *known) if metric in there), next(iter(there)))
+
+
+__all__ = ["FINE_TUNED", "TASKS", "Metric", "Part", "Split", "Task", "find_task", "shown_metric"]

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 
 
+def accuracy(true: Sequence[object], said: Sequence[object]) -> float:
+    """The share of predictions that are right; 0 where there are none."""
+    right = sum(one == other for one, other in zip(true, said, strict=True))
+    return right / len(true) if true else 0.0
+
+
 class ClassifyTask(FileTask[Classified, str]):
     """A task with a fixed set of labels, scored by accuracy."""
 
@@ -39,6 +45,4 @@ class ClassifyTask(FileTask[Classified, str]):
     def score(
         self, examples: Sequence[Classified], predictions: Sequence[str], language: str
     ) -> dict[str, float]:
-        pairs = zip(examples, predictions, strict=True)
-        right = sum(example.label == prediction for example, prediction in pairs)
-        return {"accuracy": right / len(examples) if examples else 0.0}
+        return {"accuracy": accuracy([example.label for example in examples], predictions)}

@@ -25,8 +25,9 @@ class AmazonReviews(ClassifyTask):
     """CLS (Prettenhofer and Stein 2010): en de fr jp, books, dvd and music.
 
     2,000 train and 2,000 test reviews of each language and category, half of them positive (more
-    than three stars). Given out for research. All categories of a language make one part; a
-    review's text is its summary and its body.
+    than three stars). Given out for research. There is no dev part. A review's text is its summary
+    and its body. Here all categories of a language make one part; MetaXLM's Table 2 has a model for
+    each of them, which are the tasks `cls-books`, `cls-dvd` and `cls-music`.
     """
 
     name = "cls"
@@ -67,3 +68,27 @@ class AmazonReviews(ClassifyTask):
             first=f"{summary}\n{body}" if summary else body,
             label="positive" if stars > _MIDDLE else "negative",
         )
+
+
+class AmazonBooks(AmazonReviews):
+    """CLS's reviews of books: 2,000 train and 2,000 test reviews of each language."""
+
+    name = "cls-books"
+    line = "positive or negative review of a book"
+    layouts: ClassVar = (Layout("cls-acl10-unprocessed/{language}/books/{split}.review"),)
+
+
+class AmazonDvds(AmazonReviews):
+    """CLS's reviews of films: 2,000 train and 2,000 test reviews of each language."""
+
+    name = "cls-dvd"
+    line = "positive or negative review of a film"
+    layouts: ClassVar = (Layout("cls-acl10-unprocessed/{language}/dvd/{split}.review"),)
+
+
+class AmazonMusic(AmazonReviews):
+    """CLS's reviews of music: 2,000 train and 2,000 test reviews of each language."""
+
+    name = "cls-music"
+    line = "positive or negative review of music"
+    layouts: ClassVar = (Layout("cls-acl10-unprocessed/{language}/music/{split}.review"),)

@@ -115,10 +115,15 @@ class ColumnTask(FileTask[Tagged, "Sequence[str]"]):
 
     def _from_hub(self, path: Path) -> Iterator[Words]:
         words, tags = self.hub_columns
-        for number, row in hub_rows(path):
-            if len(row[words]) != len(row[tags]):
-                raise damaged(path, number, f"has as many {words} as {tags} no longer.")
-            yield tuple(row[words]), tuple(row[tags])
+        allowed = self.columns(path).allowed
+        for number, row in hub_rows(path, words, tags):
+            if len(row[words] or ()) != len(row[tags] or ()):
+                raise damaged(path, number, f"does not have as many {tags} as {words}.")
+            for tag in row[tags] or ():
+                # numbers stay numbers where the file's schema does not name them
+                if not isinstance(tag, str) or not allowed.fullmatch(tag):
+                    raise damaged(path, number, f"has {tag!r} where a tag's name is expected.")
+            yield tuple(row[words] or ()), tuple(row[tags] or ())
 
     @override
     def score(

@@ -1,5 +1,8 @@
 """Entities in sequences of tags, and their F1, as conlleval and seqeval (default mode) count them.
 
+Tags without a dash, parts of speech, are counted as seqeval 0.0.12 does, which XTREME used; 1.2
+reads them in another way, and gives other numbers for them alone.
+
 A tag is `O` or a letter and a type, `B-PER`. An entity starts at B or S, after an E or S, and where
 the type changes; so `I-PER` after `O` starts one too, and IOB1 and IOB2 give the same entities.
 """

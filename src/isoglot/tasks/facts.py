@@ -30,6 +30,8 @@ class FactTask(FileTask[Fact, str]):
     kind: ClassVar[Kind] = "probe"
     version = 1
     metrics = (Metric(name="p@1"),)
+    masks: ClassVar[int] = 5
+    """The longest answer in tokens that is asked for, unless another is wished."""
 
     @override
     def score(

@@ -22,9 +22,15 @@ def is_hub_file(path: Path) -> bool:
     return path.suffix in (".parquet", ".arrow")
 
 
-def hub_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each row with its number, from 1."""
+def hub_rows(path: Path, *needed: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each row with its number, from 1; the needed columns are there."""
     table = _table(path)
+    missing = [column for column in needed if column not in table.column_names]
+    if missing:
+        raise CorpusError(
+            f"{path}: has no column {' or '.join(missing)}, only {', '.join(table.column_names)}. "
+            "Fetch the dataset that docs/evaluate.md names."
+        )
     names = _label_names(table.schema.metadata or {})
     for number, row in enumerate(table.to_pylist(), start=1):
         for column, labels in names.items():

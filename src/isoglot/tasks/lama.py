@@ -31,10 +31,13 @@ class Lama(FactTask):
     Google-RE has 5,527 facts, T-REx 34,039, ConceptNet 11,458 and SQuAD 305. The folder is LAMA's
     own `data`: `Google_RE/place_of_birth_test.jsonl`, `TREx/P19.jsonl` with the templates in
     `relations.jsonl`, `ConceptNet/test.jsonl`, `Squad/test.jsonl`. ConceptNet and SQuAD count as
-    one relation each, as in LAMA.
+    one relation each, as in LAMA. Asked with one mask, as LAMA does: facts whose object is not one
+    token of the model are left out, so that the count of a score depends on the vocabulary.
     """
 
     name = "lama"
+    version = 2  # one mask
+    masks = 1
     languages = "en"
     line = "facts as cloze sentences, English"
     paper = "Petroni et al. 2019; XLM-K, Table 5"
@@ -57,7 +60,10 @@ class Lama(FactTask):
                     facts += _templated(path, relation, f"Google-RE {relation}", template)
                 case "TREx":
                     relation = path.name.split(".")[0]
-                    template, kind = _relations(path)[relation]
+                    relations = _relations(path)
+                    if relation not in relations:
+                        raise damaged(path, 1, f"relations.jsonl has no relation {relation}.")
+                    template, kind = relations[relation]
                     facts += _templated(path, relation, f"T-REx {kind}", template)
                 case "ConceptNet":
                     facts += _sentences(path, "ConceptNet")
@@ -72,7 +78,10 @@ def _relations(path: Path) -> dict[str, tuple[str, str]]:
     """Template and kind (1-1, N-1, N-M) of each relation, from the file that lies above."""
     file = beside(path.parent, "relations.jsonl")
     return {
-        row["relation"]: (cell(file, number, row, "template"), cell(file, number, row, "type"))
+        cell(file, number, row, "relation"): (
+            cell(file, number, row, "template"),
+            cell(file, number, row, "type"),
+        )
         for number, row in json_lines(file)
     }
 
@@ -104,8 +113,7 @@ def _sentences(path: Path, corpus: str) -> list[Fact]:
 
 
 def _cloze(path: Path, number: int, row: dict[str, Any]) -> str:
-    sentences = row.get("masked_sentences") or [""]
-    text = " ".join(sentences)
+    text = " ".join(map(str, row.get("masked_sentences") or [""]))
     if text.count("[MASK]") != 1:
         raise damaged(path, number, "its masked sentences do not have one [MASK].")
     return text.replace("[MASK]", OBJECT)

@@ -64,7 +64,7 @@ def cell(path: Path, number: int, row: dict[str, Any], *names: str) -> str:
     """The first named cell that a row has, not empty."""
     for name in names:
         if name in row:
-            value = str(row[name]).strip()
+            value = "" if row[name] is None else str(row[name]).strip()
             if not value:
                 raise damaged(path, number, f"has nothing in column {name}.")
             return value

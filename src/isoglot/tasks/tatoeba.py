@@ -1,4 +1,4 @@
-"""Tatoeba: find the English translation of a sentence among a thousand, and the other way round."""
+"""Tatoeba, and translations of your own: find the translation of a sentence among all others."""
 
 from __future__ import annotations
 
@@ -19,26 +19,12 @@ if TYPE_CHECKING:
     from isoglot.tasks.base import Kind, Part
 
 
-class Tatoeba(FileTask[Translated, int]):
-    """LASER's Tatoeba test (Artetxe and Schwenk 2019): 112 languages with English, <= 1,000 pairs.
+class RetrievalTask(FileTask[Translated, int]):
+    """Translations, each to be found among those of all other sentences."""
 
-    Swahili has 390 pairs, Thai 548, Urdu and most others 1,000. CC BY 2.0 FR. XTREME scores 36 of
-    the languages; its script takes a layer's mean over all tokens and the cosine.
-    """
-
-    name = "tatoeba"
-    languages = "112 with en"
-    line = "the nearest sentence in the other language"
     kind: ClassVar[Kind] = "retrieval"
     version = 1
     metrics = (Metric(name="accuracy@1"),)
-    paper = "Artetxe and Schwenk 2019; Hu et al. 2020"
-    licence = "CC BY 2.0 FR"
-    layouts: ClassVar = (
-        Layout("tatoeba/{language}-{other}.tsv", split="test"),
-        Layout("tatoeba/v1/tatoeba.{language}-{other}.{language}", split="test"),
-        Layout("tatoeba/{language}-{other}.{language}", split="test"),
-    )
 
     @override
     def read(self, part: Part) -> list[Translated]:
@@ -59,6 +45,36 @@ class Tatoeba(FileTask[Translated, int]):
             for example, prediction in zip(examples, predictions, strict=True)
         )
         return {"accuracy@1": right / len(examples) if examples else 0.0}
+
+
+class OwnPairs(RetrievalTask):
+    """Translations of your own: files named after their languages, two columns, a tab between."""
+
+    name = "retrieval"
+    languages = "any"
+    line = "the nearest sentence, on translations of your own (--pairs)"
+    paper = ""
+    licence = "your own"
+    layouts: ClassVar = (Layout("{language}-{other}.tsv", split="test"),)
+
+
+class Tatoeba(RetrievalTask):
+    """LASER's Tatoeba test (Artetxe and Schwenk 2019): 112 languages with English, <= 1,000 pairs.
+
+    Swahili has 390 pairs, Thai 548, Urdu and most others 1,000. CC BY 2.0 FR. XTREME scores 36 of
+    the languages; its script takes a layer's mean over all tokens and the cosine.
+    """
+
+    name = "tatoeba"
+    languages = "112 with en"
+    line = "the nearest sentence in the other language"
+    paper = "Artetxe and Schwenk 2019; Hu et al. 2020"
+    licence = "CC BY 2.0 FR"
+    layouts: ClassVar = (
+        Layout("tatoeba/{language}-{other}.tsv", split="test"),
+        Layout("tatoeba/v1/tatoeba.{language}-{other}.{language}", split="test"),
+        Layout("tatoeba/{language}-{other}.{language}", split="test"),
+    )
 
 
 def _pair(path: Path, number: int, line: str) -> Translated:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from typing_extensions import override
 
 from isoglot.tasks.base import E, Metric, P, Part, Split, Task
+from isoglot.tasks.classification import accuracy
 from isoglot.tasks.entities import entity_scores
 from isoglot.tasks.examples import Answer, Classified, Question, Tagged
 from isoglot.tasks.squad import percentages
@@ -115,8 +116,7 @@ class _Classifying(WorldTask[Classified, str]):
     def score(
         self, examples: Sequence[Classified], predictions: Sequence[str], language: str
     ) -> dict[str, float]:
-        pairs = zip(examples, predictions, strict=True)
-        return {"accuracy": sum(e.label == label for e, label in pairs) / len(examples)}
+        return {"accuracy": accuracy([example.label for example in examples], predictions)}
 
 
 class WorldNli(_Classifying):
@@ -194,12 +194,8 @@ class WorldPos(_Tagging):
     def score(
         self, examples: Sequence[Tagged], predictions: Sequence[tuple[str, ...]], language: str
     ) -> dict[str, float]:
-        pairs = [
-            (gold, tag)
-            for example, tags in zip(examples, predictions, strict=True)
-            for gold, tag in zip(example.tags, tags, strict=True)
-        ]
-        return {"accuracy": sum(gold == tag for gold, tag in pairs) / len(pairs)}
+        true = [tag for example in examples for tag in example.tags]
+        return {"accuracy": accuracy(true, [tag for tags in predictions for tag in tags])}
 
 
 class WorldQuestions(WorldTask[Question, str]):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from typing_extensions import override
 
 from isoglot.tasks.base import Metric
+from isoglot.tasks.classification import accuracy
 from isoglot.tasks.examples import Choice
 from isoglot.tasks.finding import FileTask, Layout, hub
 from isoglot.tasks.hub import hub_rows, is_hub_file
@@ -65,6 +66,4 @@ class Xcopa(FileTask[Choice, int]):
     def score(
         self, examples: Sequence[Choice], predictions: Sequence[int], language: str
     ) -> dict[str, float]:
-        pairs = zip(examples, predictions, strict=True)
-        right = sum(example.right == prediction for example, prediction in pairs)
-        return {"accuracy": right / len(examples) if examples else 0.0}
+        return {"accuracy": accuracy([example.right for example in examples], predictions)}

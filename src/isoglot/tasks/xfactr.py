@@ -70,19 +70,20 @@ class Xfactr(FactTask):
     @override
     def read(self, part: Part) -> list[Fact]:
         facts, english, templates, names_file, *choices = part.files
-        kinds = {row["relation"]: row["type"] for _, row in json_lines(english)}
+        kinds = {
+            cell(english, number, row, "relation"): cell(english, number, row, "type")
+            for number, row in json_lines(english)
+        }
         prompts = _templates(templates)
         names = _names(names_file)
-        candidates = {
-            relation: (frozenset(names_of["subjects"]), tuple(dict.fromkeys(names_of["objects"])))
-            for relation, names_of in (whole_json(choices[0]) if choices else {}).items()
-        }
+        candidates = _candidates(choices[0]) if choices else {}
         known = {objects: frozenset(objects) for _, objects in [*candidates.values(), _NOTHING]}
         found = []
         for number, row in json_lines(facts):
             relation = cell(facts, number, row, "predicate_id")
-            if relation not in prompts:
-                raise damaged(facts, number, f"{templates.name} has no template of {relation}.")
+            if relation not in prompts or relation not in kinds:
+                file = english if relation in prompts else templates
+                raise damaged(facts, number, f"{file.name} has no template of {relation}.")
             listed, objects = candidates.get(relation, _NOTHING)
             subjects = names.get(cell(facts, number, row, "sub_uri"), [])
             answers = names.get(cell(facts, number, row, "obj_uri"), [])
@@ -114,6 +115,19 @@ def _usual(names: list[str], subjects: frozenset[str]) -> str | None:
         return names[0]
     listed = [name for name in names if name in subjects]
     return listed[0] if len(listed) == 1 else None
+
+
+def _candidates(path: Path) -> dict[str, tuple[frozenset[str], tuple[str, ...]]]:
+    """Relation -> its subjects and objects."""
+    try:
+        return {
+            relation: (frozenset(names_of["subjects"]), tuple(dict.fromkeys(names_of["objects"])))
+            for relation, names_of in whole_json(path).items()
+        }
+    except (AttributeError, KeyError, TypeError) as error:
+        raise damaged(path, 1, f"does not have subjects and objects by relation ({error}).") from (
+            error
+        )
 
 
 def _names(path: Path) -> dict[str, list[str]]:

@@ -42,8 +42,8 @@ _SPELLINGS = {"contradictory": "contradiction"}
 class Xnli(ClassifyTask):
     """XNLI (Conneau et al. 2018): 15 languages, 2,490 dev and 5,010 test pairs; CC BY-NC 4.0.
 
-    Row i is the same pair in every language. Train is MultiNLI, 392,702 pairs, in English or
-    translated by machine (`multinli.train.de.tsv` of XNLI-MT-1.0).
+    Row i is the same pair in every language, and i is its id. Train is MultiNLI, 392,702 pairs, in
+    English or translated by machine (`multinli.train.de.tsv` of XNLI-MT-1.0).
     """
 
     name = "xnli"
@@ -69,7 +69,7 @@ class Xnli(ClassifyTask):
                 said = cell(path, number, row, "label", "gold_label")
                 examples.append(
                     Classified(
-                        id=str(row.get("pairID") or len(examples) + 1),
+                        id=str(len(examples) + 1),  # some files have a pairID, others do not
                         first=self._sentence(path, number, row, part.language, first=True),
                         second=self._sentence(path, number, row, part.language, first=False),
                         label=self.label(path, number, _SPELLINGS.get(said, said)),

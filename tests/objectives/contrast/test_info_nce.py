@@ -1,5 +1,6 @@
 """InfoNCE and its candidates against loops over single numbers."""
 
+import itertools
 import math
 
 import numpy as np
@@ -90,7 +91,8 @@ def losses_in_batch(q, k, items, *, apart=True):
 @settings(max_examples=60, deadline=None)
 def test_doubles_in_a_batch_change_no_loss(pairs, seed):
     """Each query's loss is the one that it has in the batch without doubles."""
-    q, k = vectors(6, seed), vectors(6, seed + 1)
+    # short, so that the own key never has all of the weight or none
+    q, k = 0.3 * vectors(6, seed), 0.3 * vectors(6, seed + 1)
     items = torch.stack([torch.arange(6), 100 + torch.arange(6)], dim=1)
     once = sorted(set(pairs))
     alone = dict(zip(once, losses_in_batch(q[once], k[once], items[once]), strict=True))
@@ -113,6 +115,20 @@ def test_translations_of_one_sentence_are_not_held_against_each_other():
         assert found[i].item() == pytest.approx(expected)
     both = [k[0].tolist(), k[1].tolist()]
     assert found[2].item() == pytest.approx(slow_loss(q[2].tolist(), k[2].tolist(), both, 0.2))
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_a_key_of_two_pairs_is_held_against_neither_of_their_queries(order):
+    """Key 7 translates 1 and 2; a second key of 2 must not be told apart from it, in any order."""
+    items = torch.tensor([[7, 1], [7, 2], [8, 2]])[list(order)]
+    q, k = vectors(3, 0), vectors(3, 1)[[0, 0, 1]][list(order)]
+    met = ~in_batch(k, items, once=True).without_same(items).left_out
+    place = {tuple(pair): number for number, pair in enumerate(items.tolist())}
+    assert met[place[8, 2]].sum() == 0
+    assert met[place[7, 2]].sum() == 0
+    assert met[place[7, 1]].nonzero().flatten().tolist() == [place[8, 2]]
+    expected = losses_in_batch(q, k, items)[place[8, 2]]
+    assert expected.item() == pytest.approx(0.0, abs=1e-12)
 
 
 def test_candidates_of_two_kinds_can_be_joined():

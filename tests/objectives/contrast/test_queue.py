@@ -60,18 +60,22 @@ def test_keys_are_pushed_when_the_step_ends_if_it_was_taken():
 
 
 @pytest.mark.parametrize(
-    ("start", "left_out", "ready"),
-    [("random", 0, [1, 1]), ("empty", 4, [1, 1]), ("full", 4, [0, 1])],
+    ("start", "left_out", "wanting"),
+    [("random", 0, [0, 0]), ("empty", 4, [0, 0]), ("filled", 4, [4, 0])],
 )
-def test_what_stands_for_missing_keys(start, left_out, ready):
+def test_what_stands_for_missing_keys(start, left_out, wanting):
     queue = Queue(QueueConfig(size=SIZE, start=start), 2, numbers=2)
     queue.push(*keys_of(3, 0))
     assert queue.negatives(2).left_out.sum(dim=1).tolist() == [left_out, left_out]
     assert not queue.negatives(2).left_out[:, :3].any()
-    assert int(queue.ready()) == ready[0]
+    assert queue.wanting() == wanting[0]
     queue.push(*keys_of(4, 3))
     assert not queue.negatives(2).left_out.any()
-    assert int(queue.ready()) == ready[1]
+    assert queue.wanting() == wanting[1]
+    queue.begin()
+    missing = 0 if start == "random" else SIZE
+    assert queue.negatives(2).left_out.sum(dim=1).tolist() == [missing, missing]
+    assert queue.wanting() == (SIZE if start == "filled" else 0)
 
 
 def test_a_checkpoint_holds_it():
@@ -84,7 +88,7 @@ def test_a_checkpoint_holds_it():
         assert torch.equal(value, other.state_dict()[name])
 
 
-def test_random_entries_have_about_the_length_of_keys():
+def test_random_entries_have_a_length_of_about_one():
     entries = Queue(QueueConfig(size=500), 300, numbers=1).entries
     assert entries.norm(dim=1).mean().item() == pytest.approx(1.0, abs=0.02)
 
@@ -102,19 +106,24 @@ def _push_on_one_of_two(rank, store, folder):
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
     queue = Queue(QueueConfig(size=SIZE), 2, numbers=2)
     first = 0
+    gathers: list[object] = []
+    gather = dist.all_gather
+
+    def noted(*arguments):
+        gathers.append(arguments)
+        gather(*arguments)
+
+    dist.all_gather = noted
     for step in STEPS:
         for place in range(2):
             begin = first + (step[0][place] if rank else 0)
             queue.hold(*keys_of(step[rank][place], begin))
             first += step[0][place] + step[1][place]
         queue.settle(taken=True)
+    assert len(gathers) == 3 * len(STEPS), "the counts of a step are gathered once"
     torch.save(queue.state_dict(), f"{folder}/{rank}.pt")
-    assert gathered([torch.full((1,), rank), torch.full((1,), 10 + rank)]).tolist() == [
-        0,
-        1,
-        10,
-        11,
-    ]
+    (found,) = gathered([(torch.full((1,), rank),), (torch.full((1,), 10 + rank),)])
+    assert found.tolist() == [0, 1, 10, 11]
     dist.destroy_process_group()
 
 

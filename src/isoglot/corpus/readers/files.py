@@ -69,7 +69,7 @@ def _decode(line: bytes) -> str | Skipped:
 def _damaged(path: Path, error: Exception) -> str:
     return (
         f"{path}: is damaged or was cut short ({error}). "
-        "Fetch or make the file again, then run isoglot prepare again."
+        "Fetch or make the file again, then give the command again."
     )
 
 

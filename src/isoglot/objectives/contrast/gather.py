@@ -16,23 +16,30 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def gathered(pieces: Sequence[Tensor]) -> Tensor:
-    """One tensor for each micro-batch of this process -> the rows of all, in global order.
+def gathered(micro: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    """The rows of all processes, in global order.
 
-    Every process must call it with the same number of micro-batches.
+    Args:
+        micro: for each micro-batch of this process, tensors with the same number of rows, maybe
+            none. Every process must come with the same number of micro-batches.
     """
-    own = torch.cat(list(pieces))
+    own = [torch.cat(column) for column in zip(*micro, strict=True)]
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
-        return own
-    counts = torch.tensor([len(piece) for piece in pieces], device=own.device)
+        return tuple(own)
+    counts = torch.tensor([len(columns[0]) for columns in micro], device=own[0].device)
+    # once for all columns: reading the counts makes the host wait for the device
     lengths = torch.stack(_from_all(counts)).tolist()
-    most = max(map(sum, lengths))
-    padded = own.new_zeros(most, *own.shape[1:])
+    return tuple(_in_order(column, lengths) for column in own)
+
+
+def _in_order(own: Tensor, lengths: list[list[int]]) -> Tensor:
+    """The rows of all processes, given the length of each micro-batch of each process."""
+    padded = own.new_zeros(max(map(sum, lengths)), *own.shape[1:])
     padded[: len(own)] = own
     split = [
         whole[: sum(of)].split(of) for whole, of in zip(_from_all(padded), lengths, strict=True)
     ]
-    return torch.cat([piece for micro in zip(*split, strict=True) for piece in micro])
+    return torch.cat([piece for place in zip(*split, strict=True) for piece in place])
 
 
 def _from_all(tensor: Tensor) -> list[Tensor]:

@@ -44,13 +44,16 @@ class Negatives:
 def in_batch(vectors: Tensor, items: Tensor, *, once: bool) -> Negatives:
     """The keys of a micro-batch as candidates for its queries, each but its own.
 
-    With `once`, a key that occurs several times is met once, so that every loss is the one that the
-    micro-batch without its doubles would give.
+    With `once`, a key that occurs several times is met once, and by no query that is the same as
+    any of its occurrences: which of them stands for all changes nothing.
     """
     number = len(vectors)
     left_out = torch.eye(number, dtype=torch.bool, device=vectors.device)
     if once:
         own = items[:, :1]
-        doubles = same_item(own, own).tril(diagonal=-1).any(dim=1)
-        left_out = left_out | doubles[None, :]
+        same_key = same_item(own, own)
+        doubles = same_key.tril(diagonal=-1).any(dim=1)
+        # counted, as there is no product of truths: occurrences that the query is the same as
+        same = same_item(items, items).float() @ same_key.float() > 0
+        left_out = left_out | same | doubles[None, :]
     return Negatives(vectors=vectors, items=items, left_out=left_out)

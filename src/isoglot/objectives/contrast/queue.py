@@ -26,8 +26,8 @@ class QueueConfig:
 
     size: int = 32_000
     """Keys kept; 0 means no queue."""
-    start: Literal["random", "empty", "full"] = "random"
-    """Until filled: random vectors are met (MoCo), nothing is, or there is no loss (InfoXLM)."""
+    start: Literal["random", "empty", "filled"] = "random"
+    """Random vectors (MoCo), nothing, or keys that are encoded before the first step (InfoXLM)."""
 
     def __post_init__(self) -> None:
         require(self.size >= 0, "queue.size must not be negative")
@@ -67,11 +67,17 @@ class Queue(nn.Module):
         left_out = missing.expand(num_queries, -1)
         return Negatives(vectors=self.entries, items=self.items, left_out=left_out)
 
-    def ready(self) -> Tensor:
-        """1 where there is a loss, 0 while a queue that must be full is not. On the device."""
-        if self.settings.start != "full":
-            return torch.ones_like(self.filled)
-        return (self.filled >= self.settings.size).to(torch.int64)
+    def begin(self) -> None:
+        """Leave out the keys of an encoder of old; where random ones are met, so may they be."""
+        if self.settings.start != "random":
+            self.pointer.zero_()
+            self.filled.zero_()
+
+    def wanting(self) -> int:
+        """Keys that it must get before the first step; the host waits for the device."""
+        if self.settings.start != "filled":
+            return 0
+        return self.settings.size - int(self.filled)
 
     def hold(self, keys: Tensor, items: Tensor) -> None:
         """Remember a micro-batch's keys, maybe none, until the step ends; not in validation."""
@@ -82,8 +88,7 @@ class Queue(nn.Module):
         """The step has ended: push what all processes held, or forget it if it was not taken."""
         held, self._held = self._held, []
         if taken:
-            keys, items = zip(*held, strict=True)
-            self.push(gathered(keys), gathered(items))
+            self.push(*gathered(held))
 
     @torch.no_grad()
     def push(self, keys: Tensor, items: Tensor) -> None:

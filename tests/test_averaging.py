@@ -1,14 +1,21 @@
+"""What tables, studies and reports share: the transfer gap."""
+
 from __future__ import annotations
 
 import pytest
 
-from isoglot.evaluate.transfer import source_of, transfer_gap
+from isoglot.averaging import source_of, transfer_gap
 
 
 def test_the_gap_is_the_source_less_the_mean_of_the_others():
     values = {"en": 0.9, "de": 0.7, "sw": 0.5}
     assert transfer_gap(values, "zero-shot from en, xtreme") == pytest.approx(0.3)
     assert transfer_gap(values, "zero-shot from sw") == pytest.approx(-0.3)
+
+
+def test_a_loss_is_above_zero_also_where_less_is_better():
+    values = {"en": 0.1, "de": 0.3}
+    assert transfer_gap(values, "zero-shot from en", higher_is_better=False) == pytest.approx(0.2)
 
 
 def test_there_is_none_without_a_source_or_without_others():

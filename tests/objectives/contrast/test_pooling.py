@@ -1,0 +1,79 @@
+"""Pooling against loops over the tokens of each sequence, and what it keeps in memory."""
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from typing_extensions import override
+
+from isoglot.objectives.contrast import pool
+from isoglot.types import Rows
+
+SEQUENCES = torch.tensor([[0, 0, 0, 1, 1, -1], [0, 1, 1, 1, 1, 2], [-1] * 6, [0] * 6])
+PLACES = torch.tensor([11, 3, 18, 7])
+"""The first tokens of four of the six sequences, in no order."""
+
+
+def rows_of(sequences):
+    zeros = torch.zeros_like(sequences)
+    names = ("ids", "positions", "languages", "sentences", "parts", "rules")
+    return Rows(**dict.fromkeys(names, zeros), sequences=sequences)
+
+
+def slowly(states, places):
+    found = []
+    for place in places.tolist():
+        row, column = divmod(place, states.shape[1])
+        chosen = [i for i in range(6) if SEQUENCES[row, i] == SEQUENCES[row, column]]
+        found.append(sum(states[row, i] for i in chosen) / len(chosen))
+    return torch.stack(found)
+
+
+def test_the_mean_is_over_all_tokens_of_the_sequence_and_no_others():
+    states = torch.randn(4, 6, 5, dtype=torch.float64, requires_grad=True)
+    found = pool(states, rows_of(SEQUENCES), PLACES, "mean")
+    expected = slowly(states, PLACES)
+    assert torch.allclose(found, expected, rtol=1e-12)
+    weights = torch.randn_like(found)
+    (one,), (other,) = (
+        torch.autograd.grad((pooled * weights).sum(), [states]) for pooled in (found, expected)
+    )
+    assert torch.allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("how", ["cls", "mean"])
+def test_no_sequences_give_no_vectors(how):
+    states = torch.randn(4, 6, 5)
+    found = pool(states, rows_of(SEQUENCES), torch.zeros(0, dtype=torch.int64), how)
+    assert found.shape == (0, 5)
+
+
+def test_the_mean_is_exact_under_autocast():
+    states = torch.randn(4, 6, 5).bfloat16()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = pool(states, rows_of(SEQUENCES), PLACES, "mean")
+    assert found.dtype == torch.float32
+    assert torch.allclose(found, slowly(states.float(), PLACES), rtol=1e-6)
+
+
+class Largest(TorchDispatchMode):
+    """Notes the size of the largest tensor that is made."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers = 0
+
+    @override
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        sizes = [one.numel() for one in tree_leaves(found) if isinstance(one, torch.Tensor)]
+        self.numbers = max([self.numbers, *sizes])
+        return found
+
+
+def test_no_row_is_copied_for_each_of_its_sequences():
+    sequences = (torch.arange(48) // 4).expand(5, -1)
+    states = torch.randn(5, 48, 8, requires_grad=True)
+    with Largest() as made:
+        pool(states, rows_of(sequences), torch.arange(0, 5 * 48, 4), "mean").sum().backward()
+    assert made.numbers <= states.numel()
