@@ -40,10 +40,10 @@ def to_average(scores: Iterable[Score]) -> list[Score]:
             value = (score.value + exact[_cell(score)]) / 2
             whole.append(replace(score, metric=BOTH, value=value))
         whole.append(score)
-    single = {(score.task, score.version) for score in whole if not _is_pair(score.language)}
+    single = {(score.task, score.version) for score in whole if not is_pair(score.language)}
     return [
         replace(score, metric=f"{score.metric} {ACROSS}")
-        if _is_pair(score.language) and (score.task, score.version) in single
+        if is_pair(score.language) and (score.task, score.version) in single
         else score
         for score in whole
     ]
@@ -87,14 +87,15 @@ def transfer_gap(
     zero; none where there is no source, or nothing else. Pairs of languages are none of the others.
     """
     source = source_of(scenario)
-    others = [value for code, value in values.items() if code != source and not _is_pair(code)]
+    others = [value for code, value in values.items() if code != source and not is_pair(code)]
     if source is None or source not in values or not others:
         return None
     gap = values[source] - fmean(others)
     return gap if higher_is_better else -gap
 
 
-def _is_pair(language: str) -> bool:
+def is_pair(language: str) -> bool:
+    """Is it two languages, a question's and its context's or those of two sides?"""
     return "-" in language
 
 

@@ -103,5 +103,5 @@ def test_all_layers_and_both_directions(encoder, tokenizer):
     assert [(s.layer, s.metric) for s in scores] == [
         (layer, f"accuracy@1{way}") for layer in range(4) for way in ways
     ]
-    assert {(s.task, s.scenario) for s in scores} == {("retrieval", "center=True")}
+    assert {(s.task, s.scenario) for s in scores} == {("retrieval", "centred")}
     assert {(s.value, s.count, s.language) for s in scores} == {(1.0, 9, "aa-xx")}

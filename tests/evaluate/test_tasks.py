@@ -148,7 +148,7 @@ def test_another_way_of_reading_is_another_cell(folder, data, tmp_path):
     unusual = FeatureSettings(margin=True, center=True, neighbours=3)
     results = evaluate_tasks(folder, ["tatoeba"], data, unusual, out=out, languages=["sw"])
     assert {s.scenario for s in results.scores} == {
-        None, "center=True, margin=True, neighbours=3",
+        None, "centred, by margin, neighbours=3",
     }  # fmt: skip
 
 

@@ -20,6 +20,8 @@ def demo(
     """
     from rich.console import Console
 
+    from isoglot.cli.progress import without_bars_of_others
     from isoglot.demo import demo as run
 
+    without_bars_of_others()
     run(out, Console(), seeds=tuple(range(1, seeds + 1)))

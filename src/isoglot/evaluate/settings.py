@@ -11,6 +11,10 @@ Aligner = Literal["transport", "entropic", "argmax", "itermax"]
 Pooling = Literal["mean", "cls"]
 
 
+_WORDS = {("center", True): "centred", ("margin", True): "by margin"}
+"""How a table says a setting that is on."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureSettings:
     """Settings of the feature-based tasks; the defaults are those of the papers."""
@@ -66,7 +70,7 @@ class FeatureSettings:
         if kind == "alignment" and self.aligner == "entropic":
             fields = (*fields, "regularization")
         unusual = [
-            f"{name}={getattr(self, name)}"
+            _WORDS.get((name, getattr(self, name)), f"{name}={getattr(self, name)}")
             for name in (*fields, "most")
             if getattr(self, name) != getattr(usual, name)
         ]

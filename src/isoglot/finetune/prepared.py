@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from isoglot.averaging import is_pair
 from isoglot.errors import CorpusError, IsoglotError
 from isoglot.finetune.scenarios import JOINED, TRANSFERRED, plans
 from isoglot.tasks import FINE_TUNED, find_task
@@ -154,4 +155,4 @@ def _languages(task: Task[Any, Any], folder: Path, split: Split) -> list[str]:
 
 def _single(languages: Sequence[str]) -> list[str]:
     """Those that are one language, not a question's and its context's."""
-    return [language for language in languages if "-" not in language]
+    return [language for language in languages if not is_pair(language)]
