@@ -48,6 +48,14 @@ def test_a_table_and_a_file(isoglot, model, data):
     assert {score["task"] for score in scores} == {"tatoeba", "mlama"}
 
 
+def test_a_task_without_the_languages_asked_for_is_in_the_table_too(isoglot, model, data):
+    other = data / "tatoeba/deu-eng.tsv"
+    other.write_text("ka\tka\nlo\tlo", encoding="utf-8")
+    said = isoglot("evaluate", model, "--tasks", "tatoeba,mlama", "--data", data, "-l", "de")
+    assert said.code == 0, said.err
+    assert "mlama     –          not in the languages asked for" in said.out
+
+
 def test_answers_of_two_models(isoglot, model, data, desk):
     asked = ["evaluate", model, "-t", "mlama", "-d", data]
     assert isoglot(*asked, "--answers", "one.jsonl").code == 0
@@ -69,7 +77,7 @@ def test_settings_of_features_and_sets_of_languages(isoglot, model, data):
     assert said.code == 0, said.err
     scores = json.loads((model / "results.json").read_text(encoding="utf-8"))["scores"]
     found = {(score["task"], score["language"], score["scenario"]) for score in scores}
-    assert found == {("tatoeba", "sw-en", "margin=True"), ("mlama", "sw", "masks=2")}
+    assert found == {("tatoeba", "sw-en", "by margin"), ("mlama", "sw", "masks=2")}
 
 
 def test_no_setting_is_of_features_and_of_fine_tuning():

@@ -92,7 +92,8 @@ def _print_tasks(results: Results, names: list[str], settings: FeatureSettings) 
             for score in results.scores
             if (score.task, score.metric, score.scenario) == (task.name, metric, scenario)
         ]
-        if not found:  # not in the languages asked for
+        if not found:
+            rows.append([task.name, "–", "not in the languages asked for", "", ""])
             continue
         if any(score.layer is not None for score in found):
             layer, means = best_layer(score for score in found if score.layer is not None)
