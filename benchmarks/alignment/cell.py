@@ -21,11 +21,12 @@ from rich.console import Console
 
 from isoglot.corpus import Corpus
 from isoglot.evaluate.embed import embed
-from isoglot.evaluate.retrieval import RETRIEVAL, VERSION, accuracies
+from isoglot.evaluate.retrieval import accuracies
 from isoglot.evaluate.run import fingerprint, open_for_scoring
 from isoglot.pretrain.run import pretrain
 from isoglot.recipe import dump, load_recipe
 from isoglot.results import Score
+from isoglot.tasks import find_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,13 +108,13 @@ def score(model: Path, work: Path) -> Iterator[tuple[str, Score]]:
 def _accuracies(
     states: list[torch.Tensor], sides: list[tuple[str, ...]], pair: str, *, centred: bool
 ) -> Iterator[Score]:
-    names = pair.split("-")
+    names, task = pair.split("-"), find_task("retrieval")
     for layer in range(len(states[0])):
         for here, there in ((0, 1), (1, 0)):
             value = accuracies(states[here][layer], states[there][layer], sides[there])
             yield Score(
-                task=RETRIEVAL,
-                version=VERSION,
+                task=task.name,
+                version=task.version,
                 language=pair,
                 metric=f"{'centred ' if centred else ''}accuracy@1 {names[here]}→{names[there]}",
                 value=value,

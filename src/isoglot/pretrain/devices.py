@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import inspect
 import os
 from typing import TYPE_CHECKING, Any
@@ -21,12 +23,15 @@ def make_accelerator(config: PretrainConfig, folder: Path) -> Accelerator:
     """The device at hand, the arithmetic asked for, and trackers that write into a folder."""
     gpu = torch.cuda.is_available()
     bf16 = config.precision == "bf16" or (config.precision == "auto" and gpu)
-    return Accelerator(
+    accelerator = Accelerator(
         cpu=not gpu,
         mixed_precision="bf16" if bf16 else "no",
         log_with=list(config.watch.trackers) or None,
         project_dir=folder,
     )
+    if accelerator.num_processes > 1:
+        _leave_at_exit()
+    return accelerator
 
 
 def for_processes(trainee: Trainee, accelerator: Accelerator) -> torch.nn.Module:
@@ -40,6 +45,17 @@ def for_processes(trainee: Trainee, accelerator: Accelerator) -> torch.nn.Module
     if accelerator.device.type == "cuda":
         settings["device_ids"] = [accelerator.device]
     return DistributedDataParallel(trainee, **settings)
+
+
+@functools.cache
+def _leave_at_exit() -> None:
+    """Leave the group before the interpreter goes: its threads would abort the process else."""
+    atexit.register(_leave)
+
+
+def _leave() -> None:
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def same_bits_twice() -> None:
