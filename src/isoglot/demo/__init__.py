@@ -3,10 +3,11 @@
     testbed → prepare → demo/checkpoint → demo/mlm, demo/mlm-tlm, demo/ppa, three seeds
             → retrieval → table → report.html
 
-All continuations see the same text and translations and the same number of tokens; they differ
-only in what is made of a translation: two texts (MLM), one text (TLM), or that and two sentences to
-be found by each other (PPA). Runs are one thread each, as many side by side as there are cores:
-models this small gain nothing from a second thread.
+All continuations see the same text and translations and the same number of tokens; they differ in
+what is made of a translation: two texts (MLM), one text (TLM), or that and two sentences to be
+found by each other (PPA, which gives each objective's mean loss the same weight, where the others
+weigh every predicted token alike). Runs are one thread each, as many side by side as there are
+cores: models this small gain nothing from a second thread.
 """
 
 from __future__ import annotations
