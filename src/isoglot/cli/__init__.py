@@ -13,7 +13,19 @@ from typing_extensions import override
 from isoglot import __version__
 from isoglot.errors import IsoglotError
 
-_VERBS = ("demo", "prepare", "pretrain", "finetune", "evaluate", "study", "report", "draw", "show")
+_VERBS = (
+    "demo",
+    "prepare",
+    "pretrain",
+    "finetune",
+    "evaluate",
+    "study",
+    "report",
+    "draw",
+    "transplant",
+    "vocabulary",
+    "show",
+)
 """In the order in which a newcomer meets them."""
 
 
@@ -64,6 +76,8 @@ def main() -> None:
         report,
         show,
         study,
+        transplant,
+        vocabulary,
     )
 
     try:
