@@ -37,6 +37,7 @@ def test_two_validations_compare(corpus):
     torch.rand(17)
     assert validation(trainee) == first
     assert trainee.training
+    assert validation(trainee.eval()) == first, "dropout is off, whatever the trainee was doing"
     assert torch.equal(trainee.state_dict()["objectives.moco.queue.entries"], queue)
     assert {f"valid/{name}/aa perplexity" for name in ("mlm", "btmlm")} <= first.keys()
     assert "valid/moco/mean loss" in first
