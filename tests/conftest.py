@@ -5,11 +5,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 from isoglot.corpus import Corpus
 from tests.tiny_corpus import make_corpus
 
 torch.set_num_threads(1)  # two test processes share two cores
+
+# on CI one commit gets one verdict; the search with new examples goes on wherever people work
+settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 
 @pytest.fixture(scope="session")

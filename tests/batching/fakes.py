@@ -64,6 +64,9 @@ class Plain:
     num_side: ClassVar[int] = 0
     counts: ClassVar[str | None] = None
 
+    def hosts(self) -> tuple[str, ...]:
+        return ()
+
     def lengths(self, sizes: IntArray) -> IntArray:
         return np.repeat(sizes, self.copies, axis=1)
 

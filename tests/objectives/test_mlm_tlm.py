@@ -98,6 +98,9 @@ def test_every_objective_keeps_the_contract(objective, kind):
         assert [len(sequence) for sequence in made] == settings.lengths(sizes)[0].tolist()
         targets = sum((sequence.targets != IGNORE).sum() for sequence in made)
         assert targets <= settings.max_targets(sizes)[0]
+        if settings.hosts():
+            assert made == ()
+            continue
         sites = [place for sequence in made for place in sequence.sites.get(settings.counts, ())]
         assert sites if settings.counts else targets, "it predicts something"
         for one, other in zip(made, again, strict=True):

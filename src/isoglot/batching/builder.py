@@ -120,13 +120,16 @@ class Builder(Dataset[Batch]):
         )
 
     def _counts(self, spans: dict[str, tuple[int, int]], found: _Found) -> dict[str, int]:
-        """How many things each objective predicts: tokens, or the sites it names."""
+        """How many things each objective predicts: tokens, its hosts', or the sites it names."""
         counts = {name: stop - start for name, (start, stop) in spans.items()}
         for stream in self.mixture.streams:
             for name, maker in stream.makers:
                 if maker.counts is not None:
                     places = found.sites.get(name, {}).get(maker.counts, [])
                     counts[name] = sum(map(len, places))
+                if maker.hosts():
+                    own = [spans[host] for host in maker.hosts() if host in spans]
+                    counts[name] = sum(stop - start for start, stop in own)
         return counts
 
 

@@ -60,9 +60,9 @@ def open_streams(
         def longest(
             sizes: IntArray, chosen: tuple[tuple[str, SequenceMaker], ...] = chosen
         ) -> IntArray:
-            lengths = [maker.lengths(sizes).max(axis=1) for _, maker in chosen]
-            reaches = [maker.reach(sizes) for _, maker in chosen]
-            return np.asarray(np.max(lengths + reaches, axis=0), np.int32)
+            lengths = [maker.lengths(sizes) for _, maker in chosen]
+            reaches = [maker.reach(sizes)[:, None] for _, maker in chosen]
+            return np.asarray(np.hstack(lengths + reaches).max(axis=1), np.int32)
 
         parts = config.open(corpus, split=split, longest=longest, row_length=row_length)
         found = {part.name for part in parts}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _LANGUAGE_NAME = re.compile(r"[A-Za-z0-9_]+")
-_RESERVED = "tokenizer"
+_RESERVED = ("tokenizer", "cooccurrence")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +98,10 @@ def lay_out(sources: Mapping[str, SourceConfig], base: Path) -> list[Cell]:
 
 def _check_source(source: str, config: SourceConfig) -> None:
     where = f"sources.{source}"
-    if not _SOURCE_NAME.fullmatch(source) or source == _RESERVED:
+    if not _SOURCE_NAME.fullmatch(source) or source in _RESERVED:
         raise RecipeError(
             f"{where}: a source's name becomes a folder; use letters, digits, '-' and '_', "
-            f"and not {_RESERVED!r}."
+            f"and not {' or '.join(map(repr, _RESERVED))}."
         )
     if not config.files:
         raise RecipeError(f"{where}.files: there are none. Name the files of each language.")

@@ -10,6 +10,7 @@ import logging
 import shutil
 from typing import TYPE_CHECKING, Any
 
+from isoglot.corpus.cooccurrence.count import FOLDER
 from isoglot.corpus.corpus import TOKENIZER_FOLDER, Corpus
 from isoglot.corpus.disk import write_atomically, writing
 from isoglot.corpus.heldout import SPLITS
@@ -66,7 +67,7 @@ def start_afresh(output: Path) -> None:
     write_atomically(output / _MARK, b"")
     with writing(output):
         (output / FILE).unlink(missing_ok=True)
-        for name in (TOKENIZER_FOLDER, CLEANED):
+        for name in (TOKENIZER_FOLDER, CLEANED, FOLDER):
             shutil.rmtree(output / name, ignore_errors=True)
         for split in SPLITS:
             for shard in output.glob(f"*/*/{split}-*.arrow*"):

@@ -8,11 +8,12 @@ from isoglot.errors import RecipeError, nearest
 from isoglot.objectives.base import Encoded, Inference, LossSum, Objective, ObjectiveModule
 from isoglot.objectives.btmlm import BTMLM
 from isoglot.objectives.camlm import CAMLM
+from isoglot.objectives.cooccurrence import Cooccurrence
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.moco import MoCo
 from isoglot.objectives.tlm import TLM
 
-OBJECTIVES: tuple[type[Objective], ...] = (MLM, TLM, CAMLM, BTMLM, MoCo)
+OBJECTIVES: tuple[type[Objective], ...] = (MLM, TLM, CAMLM, BTMLM, MoCo, Cooccurrence)
 
 
 def find_objective(name: str) -> type[Objective]:
@@ -39,6 +40,7 @@ __all__ = [
     "MLM",
     "OBJECTIVES",
     "TLM",
+    "Cooccurrence",
     "Encoded",
     "Inference",
     "LossSum",

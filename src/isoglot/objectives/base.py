@@ -141,6 +141,13 @@ class Objective(ABC):
     weight: float = 1.0
     """Weight of its loss in the sum."""
 
+    def hosts(self) -> tuple[str, ...]:
+        """The objectives at whose prediction sites its loss is computed; none: at its own.
+
+        It then builds no sequences, and its loss is a mean over their tokens to predict.
+        """
+        return ()
+
     @abstractmethod
     def lengths(self, sizes: IntArray) -> IntArray:
         """(n, k) sizes of examples -> (n, m) the most tokens of the sequences it makes of each."""

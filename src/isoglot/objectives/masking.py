@@ -3,7 +3,8 @@
 How many is known from the length (rate × tokens, rounded, at least one; fewer only where special
 tokens or long words leave no more), so that rows and prediction sites are planned before any text
 is read. Which ones depends on the unit: single
-tokens (BERT, XLM), whole words (BERT's later release) or spans of geometric length (SpanBERT). Of
+tokens (BERT, XLM), whole words (BERT's later release), spans of geometric length (SpanBERT) or
+phrases, n-grams of high PMI, and the single tokens between them (PMI-Masking). Of
 the chosen tokens 80 % become [MASK], 10 % a random token, 10 % stay. Special tokens are never
 chosen and never drawn as replacements.
 """
@@ -15,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from isoglot.corpus.phrases import Phrases
 from isoglot.errors import require
 from isoglot.types import IGNORE, BoolArray, IntArray, LongArray, Vocabulary
 
@@ -25,8 +27,8 @@ class Masking:
 
     rate: float = 0.15
     """Share of the tokens to predict."""
-    unit: Literal["token", "word", "span"] = "token"
-    """Hide single tokens, whole words, or spans of geometric length."""
+    unit: Literal["token", "word", "span", "pmi"] = "token"
+    """Hide single tokens, whole words, spans of geometric length, or phrases of high PMI."""
     mask_share: float = 0.8
     """Share of the chosen tokens shown as the mask token."""
     random_share: float = 0.1
@@ -35,6 +37,8 @@ class Masking:
     """Spans: the parameter of the geometric distribution of lengths (mean 1/p before the cut)."""
     span_most: int = 10
     """Spans: the longest."""
+    phrases: str | None = None
+    """Phrases of high PMI: the file that `isoglot.corpus.phrases.find_phrases` wrote."""
 
     def __post_init__(self) -> None:
         require(0 < self.rate <= 1, "masking.rate must be above 0 and at most 1")
@@ -43,6 +47,7 @@ class Masking:
         require(sum(shares) <= 1, "masking's shares must add up to at most 1")
         require(0 < self.span_p <= 1, "masking.span_p must be above 0 and at most 1")
         require(self.span_most >= 1, "masking.span_most must be 1 or more")
+        require(self.unit != "pmi" or self.phrases is not None, "unit: pmi needs masking.phrases")
 
     def budget(self, lengths: IntArray) -> IntArray:
         """How many of this many tokens are predicted."""
@@ -58,8 +63,8 @@ class Masking:
         budget = min(int(self.budget(np.array(len(allowed)))), len(allowed))
         if self.unit == "span":
             return self._spans(allowed, budget, rng)
-        if self.unit == "word":
-            units = _words(ids, allowed, vocabulary, budget, rng)
+        if self.unit != "token":
+            units = _units(allowed, self._starts(ids, vocabulary), budget, rng)
             if units:
                 return units
         return [allowed[rng.permutation(len(allowed))[:budget]]]
@@ -77,9 +82,10 @@ class Masking:
             return shown, targets
         chosen = np.concatenate(units)
         targets[chosen] = ids[chosen]
-        # one fate for a whole span (SpanBERT), one for each token otherwise
-        fate = rng.random(len(units) if self.unit == "span" else len(chosen))
-        if self.unit == "span":
+        # one fate for a whole span (SpanBERT) or phrase, one for each token otherwise
+        together = self.unit in ("span", "pmi")
+        fate = rng.random(len(units) if together else len(chosen))
+        if together:
             fate = np.repeat(fate, [len(unit) for unit in units])
         shown[chosen[fate < self.mask_share]] = vocabulary.mask
         random = chosen[(fate >= self.mask_share) & (fate < self.mask_share + self.random_share)]
@@ -88,6 +94,12 @@ class Masking:
             rng.integers(len(vocabulary.ordinary), size=len(random))
         ]
         return shown, targets
+
+    def _starts(self, ids: IntArray, vocabulary: Vocabulary) -> BoolArray:
+        """For each token: does a word, or a phrase, begin here?"""
+        if self.phrases is not None and self.unit == "pmi":
+            return Phrases.open(self.phrases).starts(ids)
+        return vocabulary.word_starts[ids]
 
     def _spans(self, allowed: LongArray, budget: int, rng: np.random.Generator) -> list[LongArray]:
         free: BoolArray = np.ones(len(allowed), np.bool_)
@@ -112,18 +124,14 @@ def share(rate: float, lengths: IntArray) -> IntArray:
     return np.asarray(np.maximum(np.rint(rate * lengths), 1), np.int32)
 
 
-def _words(
-    ids: IntArray,
-    allowed: LongArray,
-    vocabulary: Vocabulary,
-    budget: int,
-    rng: np.random.Generator,
+def _units(
+    allowed: LongArray, starts: BoolArray, budget: int, rng: np.random.Generator
 ) -> list[LongArray]:
-    """Whole words in random order while they fit into the budget; none if none fits.
+    """Whole words or phrases in random order while they fit into the budget; none if none fits.
 
     A text without spaces may be one long "word": then the caller falls back on single tokens.
     """
-    new = vocabulary.word_starts[ids[allowed]]
+    new = starts[allowed]
     new[0] = True
     new[1:] |= np.diff(allowed) > 1
     words = np.split(allowed, np.flatnonzero(new)[1:])

@@ -136,6 +136,13 @@ def objectives_of(config: PretrainConfig) -> dict[str, Objective]:
                         f"the objective {name!r} reads {' or '.join(objective.reads)}, not the "
                         f"stream {stream.kind!r}."
                     )
+                hosts = objective.hosts()
+                if hosts and not set(hosts) & set(stream.objectives):
+                    raise RecipeError(
+                        f"the objective {name!r} is computed at the hidden tokens of "
+                        f"{' or '.join(hosts)}, and a stream that names it has none of them. Add "
+                        f"{hosts[0]!r} to its objectives."
+                    )
                 found[name] = objective
     check_positions(found)
     return found

@@ -113,7 +113,9 @@ class _Run:
         ]
         encoder = Encoder.build(config.model, corpus.vocabulary, languages=corpus.languages)
         encoder.check_length(config.batch.row_length)
-        self.trainee = Trainee(encoder, self.objectives, corpus).to(self.accelerator.device)
+        # what an objective must count in the corpus is counted by one process, and kept
+        with self.accelerator.main_process_first():
+            self.trainee = Trainee(encoder, self.objectives, corpus).to(self.accelerator.device)
         self.sentence_head = sentence_head(self.trainee, config.export)
         self.state = checkpoint.State(
             stage=0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from isoglot.models.transplant import Dictionary, Tokens, match
@@ -167,10 +167,13 @@ def test_every_token_of_one_tokenizer_matches_itself(tmp_path, kind):
 
 
 @given(st.text(max_size=12))
+@example(" ")
+@example("  x")
 @settings(max_examples=60)
 def test_bytes_and_marks_are_undone(text):
     assert surface(f"Ġ{byte_letters(text)}", BYTES) == Surface(text, starts=True)
-    assert surface(byte_letters(text), BYTES).text == text
+    # a space at the very start is the mark itself
+    assert surface(byte_letters(text), BYTES) == Surface(text.removeprefix(" "), text[:1] == " ")
 
 
 def test_time_of_a_large_vocabulary(tmp_path):

@@ -41,6 +41,10 @@ class SequenceMaker(Protocol):
     counts: ClassVar[str | None]
     """The name of the sites it counts; none: the tokens to predict."""
 
+    def hosts(self) -> tuple[str, ...]:
+        """The objectives whose tokens to predict it counts; none: its own."""
+        ...
+
     def lengths(self, sizes: IntArray) -> IntArray:
         """(n, k) sizes of examples -> (n, m) the most tokens of the sequences it makes of each."""
         ...

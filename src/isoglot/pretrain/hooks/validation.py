@@ -50,8 +50,14 @@ class Validation:
             for objective in stream.objectives:
                 label = objective if name == stream.kind else f"{name}.{objective}"
                 for language in sorted({code for _, code in stream.selected(corpus)}):
+                    hosts = [
+                        host for host in makers[objective].hosts() if host in stream.objectives
+                    ]
                     part = replace(
-                        stream, objectives=(objective,), languages=(language,), too_long="drop"
+                        stream,
+                        objectives=(*hosts, objective),
+                        languages=(language,),
+                        too_long="drop",
                     )
                     (opened,) = open_streams(
                         corpus,
@@ -86,10 +92,10 @@ class Validation:
     def _sums(self, trainee: Trainee) -> torch.Tensor:
         """(loaders, 2): the sum of losses and what it is over."""
         sums = torch.zeros(len(self._loaders), 2, dtype=torch.float64)
-        for number, (*_, loader) in enumerate(self._loaders):
+        for number, (name, _, _, loader) in enumerate(self._loaders):
             for batch in loader.once(self._most):
                 with self._accelerator.autocast():
-                    ((name, found),) = trainee(batch.to(self._accelerator.device)).items()
+                    found = trainee(batch.to(self._accelerator.device))[name]
                 sums[number] += torch.tensor([float(found.total), batch.counts[name]]).double()
         return sums
 
@@ -108,7 +114,8 @@ class Validation:
         return found
 
     def _score(self, objective: str, label: str, mean: float) -> dict[str, float]:
-        if self._makers[objective].counts is None:
+        maker = self._makers[objective]
+        if maker.counts is None and not maker.hosts():
             return {f"valid/{label} perplexity": math.exp(min(mean, 50.0))}
         return {f"valid/{label} loss": mean}
 

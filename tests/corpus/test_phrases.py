@@ -1,0 +1,123 @@
+"""Phrases of high PMI beside slow references, and masking by them."""
+
+import math
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoglot.corpus.phrases import PhraseConfig, Phrases, find_phrases
+from isoglot.corpus.phrases.find import best_phrases
+from isoglot.corpus.phrases.ngrams import frequent, scores
+from isoglot.corpus.phrases.phrases import NOTHING
+from isoglot.errors import CorpusError, RecipeError
+from isoglot.objectives.masking import Masking
+from isoglot.types import IGNORE
+from tests.corpus.written import VOCABULARY, write_corpus
+
+ORDINARY = ~VOCABULARY.is_special
+sentences = st.lists(st.lists(st.integers(3, 8), max_size=12), min_size=1, max_size=25)
+
+
+def flat(rows):
+    ids = np.array([token for row in rows for token in row], np.int32)
+    return ids, np.cumsum([0, *map(len, rows)])
+
+
+def naive_pmi(rows, longest, least):
+    """n-gram -> PMI, all segmentations written out."""
+    counts = [Counter[tuple[int, ...]]() for _ in range(longest + 1)]
+    for row in rows:
+        for n in range(1, longest + 1):
+            for start in range(len(row) - n + 1):
+                gram = tuple(row[start : start + n])
+                if not set(gram) & set(VOCABULARY.special):
+                    counts[n][gram] += 1
+
+    def log_p(gram):
+        return math.log(counts[len(gram)][gram] / counts[len(gram)].total())
+
+    found = {}
+    for n in range(2, longest + 1):
+        for gram, count in counts[n].items():
+            if count >= least:
+                ways = []
+                for cuts in range(1, 2 ** (n - 1)):
+                    places = [i for i in range(1, n) if cuts >> (i - 1) & 1]
+                    parts = [gram[a:b] for a, b in pairwise([0, *places, n])]
+                    ways.append(log_p(gram) - sum(map(log_p, parts)))
+                found[gram] = min(ways)
+    return found
+
+
+@given(rows=sentences, least=st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_scores_are_the_least_over_all_segmentations(rows, least):
+    ids, offsets = flat(rows)
+    levels = frequent(ids, offsets, ORDINARY, longest=5, least=least)
+    found: dict[tuple[int, ...], float] = {}
+    for n in range(2, 6):
+        pmi = scores(levels, n, len(ORDINARY)).tolist()
+        found |= dict(zip(map(tuple, levels[n - 1].tokens.tolist()), pmi, strict=True))
+    assert found == pytest.approx(naive_pmi(rows, 5, least), abs=1e-9)
+
+
+def test_the_best_are_kept_in_each_language(tmp_path):
+    rng = np.random.default_rng(0)
+    loose = [rng.integers(10, 30, 8).tolist() for _ in range(60)]
+    texts = {"de": [*loose, *[[30, 31, 32]] * 20], "en": [*loose, *[[33, 34]] * 20]}
+    corpus = write_corpus(tmp_path, texts)
+    phrases = find_phrases(corpus, PhraseConfig(most=3), tmp_path / "phrases.npy")
+    kept = {tuple(t for t in row if t != NOTHING) for row in phrases.table.tolist()}
+    assert {(30, 31), (31, 32), (33, 34)} <= kept
+    ids, offsets = flat(texts["en"])
+    few = best_phrases(ids, offsets, ORDINARY, PhraseConfig(most=1))
+    assert few.tolist() == [[33, 34, NOTHING, NOTHING, NOTHING]]
+    assert np.array_equal(Phrases.open(str(tmp_path / "phrases.npy")).table, phrases.table)
+
+
+@given(
+    grams=st.sets(st.lists(st.integers(4, 7), min_size=2, max_size=5).map(tuple), max_size=12),
+    ids=st.lists(st.integers(0, 9), min_size=1, max_size=40),
+)
+@settings(max_examples=100, deadline=None)
+def test_phrases_are_found_longest_first_from_the_left(grams, ids):
+    table = np.full((len(grams), 5), NOTHING, np.int32)
+    for row, gram in zip(table, sorted(grams), strict=True):
+        row[: len(gram)] = gram
+    expected, place = [False] * len(ids), 0
+    while place < len(ids):
+        expected[place] = True
+        fitting = [n for n in range(2, 6) if tuple(ids[place : place + n]) in grams]
+        fitting = [n for n in fitting if place + n <= len(ids)]
+        place += max(fitting, default=1)
+    assert Phrases(table).starts(np.array(ids, np.int32)).tolist() == expected
+
+
+def test_a_phrase_is_hidden_whole_or_not_at_all(tmp_path):
+    table = np.array([[10, 11, 12, NOTHING], [20, 21, NOTHING, NOTHING]], np.int32)
+    np.save(tmp_path / "phrases.npy", table)
+    masking = Masking(unit="pmi", phrases=str(tmp_path / "phrases.npy"), rate=0.3)
+    ids = np.array([0, 5, 10, 11, 12, 6, 20, 21, 7, 10, 11, 12, 8, 9, 2], np.int32)
+    rng, hidden = np.random.default_rng(0), np.zeros(len(ids))
+    for _ in range(300):
+        shown, targets = masking.hide(ids, masking.choose(ids, VOCABULARY, rng), VOCABULARY, rng)
+        chosen = targets != IGNORE
+        assert 1 <= chosen.sum() <= 4
+        for start, stop in ((2, 5), (6, 8), (9, 12)):
+            assert len(set(chosen[start:stop])) == 1
+            assert len(set((shown == VOCABULARY.mask)[start:stop])) == 1, "one fate for all"
+        hidden += chosen
+    assert (hidden[1:-1] > 0).all()
+    assert not hidden[[0, -1]].any()
+
+
+def test_phrases_must_be_there(tmp_path):
+    with pytest.raises(RecipeError, match=r"needs masking\.phrases"):
+        Masking(unit="pmi")
+    masking = Masking(unit="pmi", phrases=str(tmp_path / "none.npy"))
+    with pytest.raises(CorpusError, match="find_phrases"):
+        masking.choose(np.array([5, 6], np.int32), VOCABULARY, np.random.default_rng(0))
