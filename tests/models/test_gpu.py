@@ -77,3 +77,21 @@ def test_other_rows_of_one_shape_compile_nothing_anew(architecture, whole):
             hidden.sum().backward()
             real = rows.sequences >= 0
             assert relative(hidden[real], plain(rows).hidden[real]) < 1e-4
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_losses_at_sites_are_those_of_a_cpu(architecture):
+    """The vocabulary is odd on purpose: there the word matrix gets rows that mean no word."""
+    found = []
+    for device in ("cpu", "cuda"):
+        encoder = tiny_encoder(architecture, attention="sdpa").to(device)
+        rows = mixed_rows()[1].to(device)
+        positions = torch.arange(0, 60, 2, device=device)
+        targets = (positions * 7 + 3) % 101
+        weights = torch.ones(len(positions), device=device)
+        losses = encoder.site_losses(encoder(rows), positions, targets, weights).losses
+        losses.sum().backward()
+        gradients = [w.grad.flatten() for w in encoder.parameters() if w.grad is not None]
+        found.append((losses.detach().cpu(), torch.cat(gradients).cpu()))
+    for ours, reference in zip(found[1], found[0], strict=True):
+        assert relative(ours, reference) < 1e-4

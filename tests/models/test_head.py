@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from isoglot.models.attention import masks
-from isoglot.models.head import HeadConfig
+from isoglot.models.head import HeadConfig, LMHead, site_losses
 from isoglot.types import IGNORE
 from tests.models.tiny import ARCHITECTURES, VOCABULARY, tiny_encoder
 from tests.models.worked_rows import mixed_rows
@@ -69,6 +69,23 @@ def test_sites_equal_full_logits(architecture, chunk):
     assert found_gradients.keys() == expected_gradients.keys()
     for name, gradient in found_gradients.items():
         torch.testing.assert_close(gradient, expected_gradients[name], rtol=1e-9, atol=1e-11)
+
+
+def test_a_head_with_more_after_its_product():
+    """Such a head runs as it is, whole; every head of the zoo ends with its product."""
+    for architecture in ARCHITECTURES:
+        assert tiny_encoder(architecture)._head._words is not None, architecture
+    _, rows = mixed_rows()
+    positions, targets, weights = sites(rows)
+    encoder = tiny_encoder("xlm-r").double()
+    encoder.model.lm_head.register_forward_hook(lambda _module, _given, logits: torch.tanh(logits))
+    head = LMHead(encoder.model)
+    assert head._words is None
+    states = encoder(rows).hidden
+    found = site_losses(head, states, positions, targets, weights, chunk=9)
+    logits = full_logits(encoder, rows).flatten(0, 1)[positions]
+    expected = F.cross_entropy(logits[weights > 0], targets[weights > 0], reduction="none")
+    torch.testing.assert_close(found.losses[weights > 0], expected * weights[weights > 0])
 
 
 @pytest.mark.parametrize("chunk", [3, 4096])

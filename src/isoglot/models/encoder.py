@@ -94,6 +94,7 @@ class Encoder(nn.Module):
         assert model.config._attn_implementation == PACKED  # noqa: SLF001
         self.model = model
         self.settings = settings
+        self._head = head.LMHead(model)
         self.attention_dropout = attention_dropout or {}
         embeddings = model.get_input_embeddings()
         self.languages: nn.Embedding | None = None
@@ -230,7 +231,7 @@ class Encoder(nn.Module):
     ) -> SiteLosses:
         """The LM head's losses at flat indices of the rows (see `head.site_losses`)."""
         return head.site_losses(
-            head.lm_head(self.model),
+            self._head,
             states.hidden,
             positions,
             targets,
@@ -240,8 +241,7 @@ class Encoder(nn.Module):
 
     def logits_at(self, states: States, positions: Tensor) -> Tensor:
         """The LM head's logits (N, V) at flat indices of the rows."""
-        logits: Tensor = head.lm_head(self.model)(head.at_sites(states.hidden, positions))
-        return logits
+        return self._head(head.at_sites(states.hidden, positions))
 
     def _embed(self, rows: Rows, table: nn.Embedding) -> Tensor:
         told = rows.languages >= 0

@@ -5,7 +5,9 @@ of the tokens masked and 250,000 words, logits everywhere would be most of the w
 nearly all of its memory, for numbers nobody reads.
 
 The head of any `*ForMaskedLM` model is whatever it holds beside its encoder: its direct children
-but `base_model`, applied in order. That this is so is checked when a model is opened.
+but `base_model`, applied in order. That this is so is checked when a model is opened. Nearly always
+the last of it is one product with a vector for each word; then that product and the cross-entropy
+run as one operation (`word_losses`).
 
 More sites than one chunk are recomputed in the backward pass, so that at most `chunk` rows of
 logits exist at a time.
@@ -13,25 +15,27 @@ logits exist at a time.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from isoglot.models.word_losses import word_losses
 from isoglot.types import IGNORE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadConfig:
     """How the LM head runs."""
 
-    chunk: int = 4096
+    chunk: int = 8192
     """Prediction sites whose logits exist at the same time."""
 
 
@@ -45,16 +49,56 @@ class SiteLosses:
     """(N,) bool: was the right word the likeliest?"""
 
 
-def lm_head(model: Any) -> Callable[[Tensor], Tensor]:
+class LMHead:
     """The head of a `*ForMaskedLM` model, from hidden states (..., D) to logits (..., V)."""
-    layers = [child for child in model.children() if child is not model.base_model]
 
-    def apply(hidden: Tensor) -> Tensor:
-        for layer in layers:
+    def __init__(self, model: Any) -> None:
+        self._layers = [child for child in model.children() if child is not model.base_model]
+        self._words: nn.Linear | None = None
+        words = model.get_output_embeddings()
+        if isinstance(words, nn.Linear) and self._ends_with(words, model.config.hidden_size):
+            self._words = words
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        """The logits of some states."""
+        for layer in self._layers:
             hidden = layer(hidden)
         return hidden
 
-    return apply
+    def losses(self, states: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Cross-entropy (N,) of states (N, D), 0 for IGNORE, and whether the best word is right."""
+        if self._words is not None:
+            with _passing_on(self._words):
+                features = self(states)
+            return word_losses(features, self._words.weight, self._words.bias, targets)
+        logits = self(states)
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        losses = F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="none")
+        return losses, logits.detach().argmax(dim=-1) == targets
+
+    @torch.no_grad()
+    def _ends_with(self, words: nn.Linear, width: int) -> bool:
+        """Is the head nothing more after this product? Asked of it, with one state."""
+        weight = words.weight
+        state = torch.linspace(-1, 1, width, dtype=weight.dtype, device=weight.device)
+        try:
+            with _passing_on(words):
+                features = self(state[None])
+        except (RuntimeError, TypeError):  # no chain of layers, or something comes after it
+            return False
+        return features.shape[-1] == words.in_features and torch.equal(
+            words(features), self(state[None])
+        )
+
+
+@contextmanager
+def _passing_on(words: nn.Linear) -> Iterator[None]:
+    """For a while, this layer hands on what it is given."""
+    words.forward = lambda input: input  # type: ignore[method-assign] # noqa: A006
+    try:
+        yield
+    finally:
+        del words.forward
 
 
 def at_sites(hidden: Tensor, positions: Tensor) -> Tensor:
@@ -63,7 +107,7 @@ def at_sites(hidden: Tensor, positions: Tensor) -> Tensor:
 
 
 def site_losses(
-    head: Callable[[Tensor], Tensor],
+    head: LMHead,
     hidden: Tensor,
     positions: Tensor,
     targets: Tensor,
@@ -76,7 +120,7 @@ def site_losses(
     A site with weight 0 has loss 0 and gives exactly no gradient, whatever its target.
 
     Args:
-        head: from states (n, D) to logits (n, V).
+        head: the model's LM head.
         hidden: (B, L, D) final hidden states.
         positions: (N,) flat indices of the sites.
         targets: (N,) right words.
@@ -86,10 +130,10 @@ def site_losses(
     states = at_sites(hidden, positions)
     targets = torch.where(weights == 0, IGNORE, targets)
     if len(positions) <= chunk:
-        losses, correct = _chunk_losses(head, states, targets)
+        losses, correct = head.losses(states, targets)
     else:
         pieces = [
-            checkpoint(_chunk_losses, head, some_states, some_targets, use_reentrant=False)
+            checkpoint(head.losses, some_states, some_targets, use_reentrant=False)
             for some_states, some_targets in zip(
                 states.split(chunk), targets.split(chunk), strict=True
             )
@@ -97,14 +141,3 @@ def site_losses(
         losses = torch.cat([piece[0] for piece in pieces])
         correct = torch.cat([piece[1] for piece in pieces])
     return SiteLosses(losses=losses * weights, correct=correct)
-
-
-def _chunk_losses(
-    head: Callable[[Tensor], Tensor], states: Tensor, targets: Tensor
-) -> tuple[Tensor, Tensor]:
-    logits = head(states)
-    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    losses = F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="none")
-    # last, so that the recomputation of the backward pass stops before it
-    correct = logits.detach().argmax(dim=-1) == targets
-    return losses, correct

@@ -1,0 +1,1 @@
+"""Measurements of the project: each file says how to run it and what it prints."""

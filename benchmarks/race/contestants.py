@@ -1,0 +1,238 @@
+"""One contestant in a process of its own: prints a line of JSON with what it reached.
+
+`trainer` at its default flags but for bf16, `trainer-best` compiled, with the fused optimizer and
+(where lengths differ) examples of like length together; Isoglot with the mix of any recipe, through
+the very `pretrain` that users run. All start from one folder of weights. The first steps are not
+counted: compilers warm up in them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import json
+import operator
+import os
+import statistics
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig
+
+from benchmarks.race import machine
+from benchmarks.race.work import Work, of_lengths, work_of
+from isoglot.corpus import Corpus
+
+RATE = 0.15
+
+
+class Enough(Exception):  # noqa: N818
+    """As many steps as were asked for."""
+
+
+def isoglot(given: argparse.Namespace) -> None:
+    from isoglot.pretrain.run import pretrain
+    from isoglot.recipe import load_recipe
+
+    corpus = Corpus.open(given.corpus)
+    config = load_recipe(given.recipe, given.set)
+    stage = replace(config.stages[given.stage], steps=10**6, epochs=None)
+    config = replace(
+        config,
+        stages=(stage,),
+        model=replace(config.model, start=str(given.model), size=None),
+        batch=replace(
+            config.batch,
+            rows=given.rows,
+            micro_rows=given.rows // int(os.environ.get("WORLD_SIZE", "1")),
+            row_length=given.row_length,
+        ),
+        loader=replace(config.loader, workers=given.workers),
+        watch=replace(config.watch, log_every=10, validate_every=0, trackers=()),
+        checkpoints=replace(config.checkpoints, every=10**9),
+        deterministic=given.deterministic,
+    )
+    ends: list[float] = []
+    tokens: list[int] = []
+
+    def clock(step: Any) -> None:
+        machine.synchronize()
+        ends.append(time.perf_counter())
+        tokens.append(step.num_tokens)
+        if len(ends) == given.warm_up + given.steps:
+            raise Enough
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Enough):
+        pretrain(config, corpus, Path(folder), on_step=clock)
+    _say(given, ends, tokens, _work(config, corpus))
+
+
+def _work(config: Any, corpus: Corpus) -> Work:
+    """The work of a step, from batches of the same recipe."""
+    from isoglot.batching.loader import Loader, open_streams
+    from isoglot.pretrain.config import objectives_of
+    from isoglot.types import Cursor
+
+    streams = config.stages[0].streams
+    opened = open_streams(
+        corpus, streams, objectives_of(config), row_length=config.batch.row_length
+    )
+    steps = Loader(corpus, opened, config.batch).steps(Cursor())
+    return work_of([next(steps) for _ in range(3)])
+
+
+def trainer(given: argparse.Namespace, *, best: bool) -> None:
+    from transformers import (
+        AutoModelForMaskedLM,
+        AutoTokenizer,
+        DataCollatorForLanguageModeling,
+        Trainer,
+        TrainerCallback,
+        TrainingArguments,
+    )
+
+    corpus = Corpus.open(given.corpus)
+    examples = list(
+        map(list, text_blocks(corpus, given) if given.input == "rows" else pairs(corpus, given))
+    )
+    mean = statistics.mean(map(len, examples))
+    per_step = round(given.rows * given.row_length / mean)
+    ends: list[float] = []
+    lengths: list[list[int]] = []
+
+    class Clock(TrainerCallback):
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            machine.synchronize()
+            ends.append(time.perf_counter())
+
+    class Counting(DataCollatorForLanguageModeling):
+        def __call__(self, features: Any, return_tensors: Any = None) -> Any:
+            lengths.append([len(feature["input_ids"]) for feature in features])
+            return super().__call__(features, return_tensors)
+
+    steps = given.warm_up + given.steps
+    on_gpu = torch.cuda.is_available()
+    flags: dict[str, Any] = {}
+    if best:
+        flags = {"torch_compile": on_gpu, "optim": "adamw_torch_fused"}
+        if given.input != "rows":
+            flags["train_sampling_strategy"] = "group_by_length"
+    arguments = TrainingArguments(
+        output_dir=tempfile.mkdtemp(),
+        per_device_train_batch_size=max(1, per_step // given.split),
+        gradient_accumulation_steps=given.split,
+        max_steps=steps,
+        bf16=on_gpu,
+        use_cpu=not on_gpu,
+        report_to=[],
+        save_strategy="no",
+        logging_steps=10**6,
+        disable_tqdm=True,
+        dataloader_drop_last=True,
+        **flags,
+    )
+    rows = [{"input_ids": ids} for ids in examples]
+    Trainer(
+        model=AutoModelForMaskedLM.from_pretrained(given.model),
+        args=arguments,
+        train_dataset=rows,
+        data_collator=Counting(
+            tokenizer=AutoTokenizer.from_pretrained(corpus.tokenizer_folder), mlm_probability=RATE
+        ),
+        callbacks=[Clock()],
+    ).train()
+    taken = [
+        functools.reduce(operator.iadd, lengths[i * given.split : (i + 1) * given.split], [])
+        for i in range(steps)
+    ]
+    counted = [length for step in taken[given.warm_up :] for length in step]
+    _say(given, ends, [sum(step) for step in taken], of_lengths(counted, RATE, given.steps))
+
+
+def text_blocks(corpus: Corpus, given: argparse.Namespace) -> list[list[int]]:
+    """Running text cut into full blocks: the Trainer's best case."""
+    block, found = given.row_length - 2, []
+    vocabulary = corpus.vocabulary
+    for source, languages in _cells(corpus, "ids"):
+        for language in languages:
+            table = corpus.table(source, language, "train")
+            number = min(given.most, table.num_rows)
+            flat = [token for i in range(number) for token in table.ids("ids", i).tolist()]
+            found += [
+                [vocabulary.cls, *flat[i : i + block], vocabulary.sep]
+                for i in range(0, len(flat) - block, block)
+            ]
+    torch.manual_seed(0)
+    return [found[i] for i in torch.randperm(len(found)).tolist()]
+
+
+def pairs(corpus: Corpus, given: argparse.Namespace) -> list[list[int]]:
+    """Translation pairs, one after the other, of very different lengths."""
+    found, vocabulary = [], corpus.vocabulary
+    for source, languages in _cells(corpus, "first"):
+        for language in languages:
+            table = corpus.table(source, language, "train")
+            for i in range(min(given.most, table.num_rows)):
+                first, second = (table.ids(side, i).tolist() for side in ("first", "second"))
+                joined = [vocabulary.cls, *first, vocabulary.sep, *second, vocabulary.sep]
+                found.append(joined[: given.row_length])
+    torch.manual_seed(0)
+    return [found[i] for i in torch.randperm(len(found)).tolist()]
+
+
+def _cells(corpus: Corpus, column: str) -> list[tuple[str, list[str]]]:
+    kind = "text" if column == "ids" else "pairs"
+    return [
+        (name, list(source.languages))
+        for name, source in corpus.manifest.sources.items()
+        if source.kind == kind
+    ]
+
+
+def _say(given: argparse.Namespace, ends: list[float], tokens: list[int], work: Work) -> None:
+    first = given.warm_up
+    times = [after - before for before, after in zip(ends[first - 1 :], ends[first:], strict=False)]
+    seconds = sum(times)
+    operations = work.operations(AutoConfig.from_pretrained(given.model))
+    found = {
+        "tokens_per_second": sum(tokens[first : len(ends)]) / seconds,
+        "step_ms": 1000 * statistics.median(times),
+        "tokens_a_step": statistics.mean(tokens[first : len(ends)]),
+        "peak_gib": machine.peak_gib(),
+        "operations_per_second": operations / statistics.median(times),
+    }
+    if os.environ.get("RANK", "0") == "0":
+        print(json.dumps(found), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("who", choices=["trainer", "trainer-best", "isoglot"])
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--input", choices=["rows", "pairs"], default="rows")
+    parser.add_argument("--recipe", default="xlm-mlm")
+    parser.add_argument("--stage", type=int, default=0)
+    parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--rows", type=int, default=64)
+    parser.add_argument("--row-length", type=int, default=512)
+    parser.add_argument("--split", type=int, default=1, help="micro-batches of the Trainer")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--warm-up", type=int, default=8)
+    parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--most", type=int, default=20_000, help="rows read of each language")
+    parser.add_argument("--deterministic", action="store_true")
+    given = parser.parse_args()
+    if given.who == "isoglot":
+        isoglot(given)
+    else:
+        trainer(given, best=given.who == "trainer-best")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""What this machine is and can do: its name, and the matrix products it manages at best."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import time
+from pathlib import Path
+
+import torch
+
+
+def name() -> str:
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name().replace(" ", "-")
+    return f"{_processor().replace(' ', '-')}-{os.cpu_count()}-cores"
+
+
+def matmul_peak() -> float:
+    """Floating-point operations a second of large square products, the best of a few sizes."""
+    sizes = (4096, 8192, 16384) if torch.cuda.is_available() else (512, 1024, 2048)
+    return max(_products(size) for size in sizes)
+
+
+def _products(size: int) -> float:
+    on_gpu = torch.cuda.is_available()
+    kind = {"device": "cuda", "dtype": torch.bfloat16} if on_gpu else {}
+    left, right = torch.randn(size, size, **kind), torch.randn(size, size, **kind)
+    for _ in range(3):
+        left @ right
+    times = []
+    for _ in range(10):
+        synchronize()
+        start = time.perf_counter()
+        left @ right
+        synchronize()
+        times.append(time.perf_counter() - start)
+    return 2 * size**3 / statistics.median(times)
+
+
+def synchronize() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def peak_gib() -> float:
+    """The most memory this process has held: of the GPU's if there is one, else its own."""
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_allocated() / 2**30
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def _processor() -> str:
+    facts = Path("/proc/cpuinfo")
+    if facts.exists():
+        for line in facts.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":")[1].strip()
+    return platform.machine()

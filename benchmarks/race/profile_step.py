@@ -1,0 +1,75 @@
+"""Where the time of a step goes: the kernels of a few steps, by name, and how long the GPU waited.
+
+python -m benchmarks.race.profile_step CORPUS [--recipe benchmarks/race/recipes/mlm.yaml]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.race.contestants import Enough
+from benchmarks.race.run import HERE, make_model
+from isoglot.corpus import Corpus
+from isoglot.pretrain.run import pretrain
+from isoglot.recipe import load_recipe
+
+STEPS = 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--recipe", default=f"{HERE}/recipes/mlm.yaml")
+    parser.add_argument("--size", default="base")
+    parser.add_argument("--vocabulary", type=int, default=250_002)
+    parser.add_argument("--rows", type=int, default=64)
+    parser.add_argument("--row-length", type=int, default=512)
+    parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--top", type=int, default=45)
+    given = parser.parse_args()
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    if torch.cuda.is_available():
+        activities.append(torch.profiler.ProfilerActivity.CUDA)
+    schedule = torch.profiler.schedule(wait=10, warmup=2, active=STEPS)
+    with tempfile.TemporaryDirectory() as folder:
+        make_model(Path(folder) / "model", given)
+        config = load_recipe(given.recipe, [f"model.start={folder}/model", *given.set])
+        config = replace(
+            config,
+            batch=replace(
+                config.batch, rows=given.rows, micro_rows=given.rows, row_length=given.row_length
+            ),
+            loader=replace(config.loader, workers=given.workers),
+            watch=replace(config.watch, validate_every=0, trackers=()),
+        )
+        taken = 0
+        with torch.profiler.profile(activities=activities, schedule=schedule) as profiler:
+
+            def listen(_: Any) -> None:
+                nonlocal taken
+                taken += 1
+                if taken == 12 + STEPS:
+                    raise Enough
+                profiler.step()
+
+            with contextlib.suppress(Enough):
+                pretrain(config, Corpus.open(given.corpus), Path(folder) / "run", on_step=listen)
+        events = profiler.key_averages()
+        busy = sum(event.self_device_time_total for event in events) / 1000 / STEPS
+        print(f"kernels: {busy:.1f} ms a step")
+        key = "self_device_time_total" if torch.cuda.is_available() else "self_cpu_time_total"
+        for event in sorted(events, key=lambda event: -getattr(event, key))[: given.top]:
+            milliseconds = getattr(event, key) / 1000 / STEPS
+            print(f"{milliseconds:8.2f} ms {event.count / STEPS:7.0f} x  {event.key[:110]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""A race on this machine, in one run: transformers' Trainer against Isoglot.
+
+    python -m benchmarks.race.run CORPUS --out results [--size base] [--vocabulary 250002]
+
+Same text, same weights to start from, same tokens a step, each contestant in a process of its own.
+Tokens are real ones: padding earns nothing. `share` is the arithmetic of the model (`work.py`) over
+what this machine reaches in large matrix products. Ratios are what to quote. Writes
+race-MACHINE.json and prints the tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.race import machine
+from benchmarks.race.same_loss import same_loss
+
+HERE = Path(__file__).parent
+CONTESTANTS: dict[str, list[str]] = {
+    "rows: Trainer, default flags": ["trainer", "--input", "rows"],
+    "rows: Trainer, best flags": ["trainer-best", "--input", "rows"],
+    "rows: Isoglot": ["isoglot", "--recipe", f"{HERE}/recipes/mlm.yaml"],
+    "rows: Isoglot, same bits twice": [
+        "isoglot", "--deterministic", "--recipe", f"{HERE}/recipes/mlm.yaml"
+    ],
+    "pairs: Trainer, default flags": ["trainer", "--input", "pairs"],
+    "pairs: Trainer, best flags": ["trainer-best", "--input", "pairs"],
+    "pairs: Isoglot": ["isoglot", "--recipe", f"{HERE}/recipes/tlm.yaml"],
+    "mix: ernie-m, first stage": ["isoglot", "--recipe", "ernie-m", "--stage", "0"],
+    "mix: ernie-m, second stage": ["isoglot", "--recipe", "ernie-m", "--stage", "1"],
+    "mix: ppa": ["isoglot", "--recipe", "ppa"],
+    "mix: xlm": ["isoglot", "--recipe", "xlm"],
+}  # fmt: skip
+
+
+def make_model(folder: Path, given: argparse.Namespace) -> None:
+    """The weights that everybody starts from."""
+    import torch
+    from transformers import XLMRobertaForMaskedLM
+
+    from isoglot.corpus import Corpus
+    from isoglot.models import ModelConfig
+    from isoglot.models.scratch import scratch_config
+
+    torch.manual_seed(0)
+    settings = ModelConfig(size=given.size, max_positions=given.row_length)
+    shape = scratch_config(settings, vocabulary_size=given.vocabulary, pad=1, cls=0, sep=2)
+    XLMRobertaForMaskedLM(shape).save_pretrained(folder)
+    shutil.copytree(Corpus.open(given.corpus).tokenizer_folder, folder, dirs_exist_ok=True)
+
+
+def run_one(name: str, model: Path, given: argparse.Namespace) -> dict[str, Any]:
+    """One contestant; one that runs out of memory tries again in more and smaller micro-batches."""
+    command = [sys.executable, "-m", "benchmarks.race.contestants", *CONTESTANTS[name]]
+    command[4:4] = [str(given.corpus), str(model)]
+    for setting in ("rows", "row_length", "steps", "warm_up", "workers"):
+        command += [f"--{setting.replace('_', '-')}", str(getattr(given, setting))]
+    splits = (1, 2, 4, 8, 16) if "Trainer" in name else (1,)
+    for split in splits:
+        done = subprocess.run(
+            [*command, *(["--split", str(split)] if split > 1 else [])],
+            capture_output=True, text=True, check=False, env=os.environ,
+        )  # fmt: skip
+        if done.returncode == 0:
+            return {"split": split, **json.loads(done.stdout.strip().splitlines()[-1])}
+        if "out of memory" not in done.stderr.lower():
+            break
+    return {"error": done.stderr.strip().splitlines()[-1]}
+
+
+def table(found: dict[str, dict[str, Any]], peak: float) -> str:
+    lines = [
+        "| | tokens/s | of the Trainer's | ms a step | peak GiB | share of matmul peak |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for name, one in found.items():
+        if "error" in one:
+            lines.append(f"| {name} | failed: {one['error']} | | | | |")
+            continue
+        base = found.get(f"{name.split(':')[0]}: Trainer, default flags", {})
+        ratio = one["tokens_per_second"] / base["tokens_per_second"] if "step_ms" in base else None
+        note = f" ({one['split']} micro-batches)" if one["split"] > 1 else ""
+        lines.append(
+            f"| {name}{note} | {one['tokens_per_second']:,.0f} "
+            f"| {f'{ratio:.2f}×' if ratio else ''} | {one['step_ms']:.1f} "
+            f"| {one['peak_gib']:.1f} | {100 * one['operations_per_second'] / peak:.1f} % |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("--out", type=Path, default=Path())
+    parser.add_argument("--only", nargs="*", default=[], help="contestants whose name has a word")
+    parser.add_argument("--size", default="base")
+    parser.add_argument("--vocabulary", type=int, default=250_002)
+    parser.add_argument("--rows", type=int, default=64)
+    parser.add_argument("--row-length", type=int, default=512)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--warm-up", type=int, default=8)
+    parser.add_argument("--workers", type=int, default=8)
+    given = parser.parse_args()
+    given.corpus = given.corpus.resolve()
+    peak = machine.matmul_peak()
+    print(f"{machine.name()}: matrix products at {peak / 1e12:.1f} TFLOP/s", flush=True)
+    found: dict[str, dict[str, Any]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        make_model(Path(folder), given)
+        losses = same_loss(Path(folder), given.corpus, given.row_length)
+        print("one batch, two losses: Trainer's {:.5f}, Isoglot's {:.5f}".format(*losses))
+        for name in CONTESTANTS:
+            if given.only and not any(word in name for word in given.only):
+                continue
+            found[name] = run_one(name, Path(folder), given)
+            print(f"{name:<34}", found[name], flush=True)
+            told = {"machine": machine.name(), "peak": peak, "losses": losses, "found": found}
+            given.out.mkdir(parents=True, exist_ok=True)
+            path = given.out / f"race-{machine.name()}.json"
+            path.write_text(json.dumps(told, indent=1), encoding="utf-8")
+    print(f"\n{given.size}, {given.vocabulary:,} words, {given.rows} x {given.row_length} tokens")
+    print(table(found, peak))
+
+
+if __name__ == "__main__":
+    main()
