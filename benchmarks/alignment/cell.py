@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from isoglot.pretrain.loop import Step
 
 RECIPES = Path(__file__).parent / "recipes"
+WAYS = ("", "centred", "first token")
+"""How sentences are compared: by the mean of their states, that less the mean of all sentences of
+the language, or by the state of the first token, which contrast trains."""
 WARM_UP = 20
 """First steps that the measured speed leaves out."""
 
@@ -85,28 +88,29 @@ def _speed(steps: list[Step], clock: list[float]) -> float:
 
 
 def score(model: Path, work: Path) -> Iterator[tuple[str, Score]]:
-    """(test, score) of every language pair, layer and direction, plain and centred.
+    """(test, score) of every language pair, layer and direction, in each of the `WAYS`.
 
     A side that several pairs share (NTREX's English) is embedded once.
     """
     encoder, tokenizer = open_for_scoring(model)
-    known: dict[tuple[str, ...], torch.Tensor] = {}
+    known: dict[tuple[bool, tuple[str, ...]], torch.Tensor] = {}
     for file in sorted((work / "test").glob("*/*.tsv")):
         columns = zip(*(row.split("\t") for row in _rows(file)), strict=True)
         sides = [tuple(column) for column in columns]
-        for side in sides:
-            if side not in known:
-                known[side] = embed(encoder, tokenizer, side)
-        for centred in (False, True):
-            states = [known[side] for side in sides]
-            if centred:
+        for way in WAYS:
+            first = way == "first token"
+            for side in sides:
+                if (first, side) not in known:
+                    known[first, side] = embed(encoder, tokenizer, side, first_token=first)
+            states = [known[first, side] for side in sides]
+            if way == "centred":
                 states = [state - state.mean(dim=1, keepdim=True) for state in states]
-            for found in _accuracies(states, sides, file.stem, centred=centred):
+            for found in _accuracies(states, sides, file.stem, way):
                 yield file.parent.name, found
 
 
 def _accuracies(
-    states: list[torch.Tensor], sides: list[tuple[str, ...]], pair: str, *, centred: bool
+    states: list[torch.Tensor], sides: list[tuple[str, ...]], pair: str, way: str
 ) -> Iterator[Score]:
     names, task = pair.split("-"), find_task("retrieval")
     for layer in range(len(states[0])):
@@ -116,7 +120,7 @@ def _accuracies(
                 task=task.name,
                 version=task.version,
                 language=pair,
-                metric=f"{'centred ' if centred else ''}accuracy@1 {names[here]}→{names[there]}",
+                metric=f"{way} accuracy@1 {names[here]}→{names[there]}".strip(),
                 value=value,
                 count=len(sides[0]),
                 layer=layer,
@@ -128,12 +132,12 @@ def _rows(file: Path) -> list[str]:
 
 
 def means(scores: list[dict[str, Any]]) -> dict[str, float]:
-    """Test -> mean over languages and directions at its best layer, not centred, in percent."""
+    """Test -> mean over languages and directions at its best layer, mean-pooled, in percent."""
     best = {}
     for test in dict.fromkeys(score["test"] for score in scores):
         by_layer: dict[int, list[float]] = {}
         for found in scores:
-            if found["test"] == test and not found["metric"].startswith("centred"):
+            if found["test"] == test and found["metric"].startswith("accuracy"):
                 by_layer.setdefault(found["layer"], []).append(found["value"])
         best[test] = 100 * max(map(mean, by_layer.values()))
     return best

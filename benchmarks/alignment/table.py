@@ -1,6 +1,6 @@
 """The study's tables, in Markdown, from WORK/results/*.json.
 
-    python -m benchmarks.alignment.table WORK [--layer 4] [--centred]
+    python -m benchmarks.alignment.table WORK [--layer 4] [--by centred]
 
 Accuracy@1 in percent, mean over both directions; ± is the standard deviation over seeds. `best` is
 at the layer with the best mean over languages and seeds of that recipe and test, so it is chosen on
@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-CENTRED = "centred "
-
 
 class Found(NamedTuple):
     """One accuracy of one cell."""
@@ -36,11 +34,11 @@ class Found(NamedTuple):
 class Study:
     """All cells of a folder of results."""
 
-    def __init__(self, folder: Path, *, centred: bool) -> None:
+    def __init__(self, folder: Path, way: str) -> None:
         self.cells: list[dict[str, Any]] = [
             json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))
         ]
-        self.found = list(_found(self.cells, centred=centred))
+        self.found = list(_found(self.cells, way))
         self.tests = list(dict.fromkeys(found.test for found in self.found))
         self.layers = sorted({found.layer for found in self.found})
         self.languages = list(dict.fromkeys(found.language for found in self.found))
@@ -102,10 +100,10 @@ class Study:
             yield _row([recipe, *(_said(*score) for score in scores)])
 
 
-def _found(cells: list[dict[str, Any]], *, centred: bool) -> Iterator[Found]:
+def _found(cells: list[dict[str, Any]], way: str) -> Iterator[Found]:
     for cell in cells:
         for score in cell["scores"]:
-            if score["metric"].startswith(CENTRED) == centred:
+            if score["metric"].startswith(f"{way} accuracy@1".strip()):
                 yield Found(
                     recipe=cell["recipe"],
                     seed=cell["seed"],
@@ -129,9 +127,9 @@ def _row(entries: Iterable[str]) -> str:
     return f"| {' | '.join(entries)} |"
 
 
-def tables(folder: Path, *, layer: int, centred: bool) -> Iterator[str]:
+def tables(folder: Path, *, layer: int, way: str = "") -> Iterator[str]:
     """The lines of all tables."""
-    study = Study(folder, centred=centred)
+    study = Study(folder, way)
     yield from study.main_table(layer)
     for test in study.tests:
         yield from ("", f"{test}, by language, each recipe at its best layer:", "")
@@ -144,11 +142,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Print the study's tables.")
     parser.add_argument("work", type=Path)
     parser.add_argument("--layer", type=int, default=4, help="the layer read of every recipe")
-    parser.add_argument("--centred", action="store_true", help="with each side's mean taken off")
+    parser.add_argument(
+        "--by", choices=["centred", "first token"], default="", help="instead of the mean state"
+    )
     given = parser.parse_args()
     if not any((given.work / "results").glob("*.json")):
         parser.error(f"{given.work / 'results'} has no results yet: run the study first")
-    print("\n".join(tables(given.work / "results", layer=given.layer, centred=given.centred)))
+    print("\n".join(tables(given.work / "results", layer=given.layer, way=given.by)))
 
 
 if __name__ == "__main__":

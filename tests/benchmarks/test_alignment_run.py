@@ -8,6 +8,7 @@ import tarfile
 
 import pytest
 from benchmarks.alignment import run, table, text
+from benchmarks.alignment.cell import WAYS
 
 from tests.benchmarks.data_folder import write_data
 
@@ -58,8 +59,8 @@ def test_from_data_to_tables(say, tmp_path):
     assert (cell["recipe"], cell["seed"], cell["steps"]) == ("tlm", 7, 2)
     assert cell["tokens_per_second"] > 0
     assert cell["losses"].keys() == {"mlm", "tlm"}
-    # 2 tests × 9 pairs × 3 layers × 2 directions, plain and centred
-    assert len(cell["scores"]) == 2 * 9 * 3 * 2 * 2
+    # 2 tests × 9 pairs × 3 layers × 2 directions, in each way
+    assert len(cell["scores"]) == 2 * 9 * 3 * 2 * len(WAYS)
     recipe = (work / "runs/tlm-7/recipe.yaml").read_text(encoding="utf-8")
     assert "checkpoint-0/model" in recipe
 
@@ -101,7 +102,7 @@ def test_tables_are_means_over_seeds(tmp_path):
     for (recipe, seed), values in cells.items():
         cell = {"recipe": recipe, "seed": seed, "tokens": 2_000_000, "scores": scores(values)}
         (tmp_path / f"{recipe}-{seed}.json").write_text(json.dumps(cell), encoding="utf-8")
-    lines = list(table.tables(tmp_path, layer=1, centred=False))
+    lines = list(table.tables(tmp_path, layer=1))
     assert lines[2:5] == [
         "| checkpoint | 90.0 (0) | 10.0 | 1 | 2.0M |",
         "| mlm | 30.0 (0) | 10.0 | 1 | 2.0M |",
@@ -110,5 +111,5 @@ def test_tables_are_means_over_seeds(tmp_path):
     assert "| tlm | 70.0 ± 14.1 | 50.0 ± 14.1 |" in lines, "by language, at layer 1"
     assert "| tlm | 20.0 ± 0.0 | 60.0 ± 14.1 |" in lines, "by layer"
     assert "| mlm | 99.0 (0) | 99.0 | 1 | 2.0M |" in list(
-        table.tables(tmp_path, layer=1, centred=True)
+        table.tables(tmp_path, layer=1, way="centred")
     )
