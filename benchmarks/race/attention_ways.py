@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +21,9 @@ from torch.nn.attention.flex_attention import flex_attention
 
 from isoglot.models.attention import _additive, _blocks, mask_rule
 from isoglot.types import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def packed(rows: int, length: int, mean: int) -> tuple[Rows, Tensor]:
