@@ -55,6 +55,8 @@ class ModelConfig:
     """Dropout of hidden states; left out, the model's own. Attention dropout is always 0."""
     languages: Literal["none", "all", "slots"] = "slots"
     """Language embeddings, a start folder's own first: none, on all tokens, or only on slots."""
+    freeze: Literal["none", "body"] = "none"
+    """`body`: train the embeddings and the LM head only; all between them stays as it is."""
     attention: Literal["auto", "sdpa", "flex"] = "auto"
     """How the mask runs: flex on a GPU and sdpa elsewhere (auto), or always one of them."""
     head: HeadConfig = field(default_factory=HeadConfig)
@@ -107,6 +109,8 @@ class Encoder(nn.Module):
         for name, module in model.base_model.named_children():
             if name == "pooler":
                 module.requires_grad_(requires_grad=False)
+        if settings.freeze == "body":
+            _freeze_body(model)
 
     @classmethod
     def build(
@@ -266,6 +270,18 @@ class Encoder(nn.Module):
             return torch.get_autocast_dtype(device)
         dtype: torch.dtype = self.model.dtype
         return dtype
+
+
+def _freeze_body(model: Any) -> None:
+    """Freeze all of the base model but the part that holds the word embeddings.
+
+    That part has the positions and a norm too, in most architectures; MetaXLM (section 5.4) trains
+    "the embedding layers and the language modeling head".
+    """
+    words = model.get_input_embeddings()
+    for part in model.base_model.children():
+        if all(module is not words for module in part.modules()):
+            part.requires_grad_(requires_grad=False)
 
 
 def _positions(model: Any) -> tuple[int, int]:
