@@ -42,14 +42,22 @@ WARM_UP = 20
 
 
 def train(
-    work: Path, recipe_name: str, seed: int, start: Path | None, settings: Sequence[str]
+    work: Path,
+    recipe_name: str,
+    seed: int,
+    start: Path | None,
+    settings: Sequence[str],
+    *,
+    corpus: Path | None = None,
 ) -> tuple[Path, dict[str, Any]]:
     """Train a cell; gives the folder of its model and what is worth knowing of the training."""
     file = RECIPES / f"{recipe_name}.yaml" if "." not in recipe_name else Path(recipe_name)
     recipe = load_recipe(str(file), [f"seed={seed}", *settings])
     if start is not None:
-        shape = {"size": None, "layers": None, "hidden": None, "heads": None}
-        recipe = replace(recipe, model=replace(recipe.model, start=str(start), **shape))
+        model = replace(
+            recipe.model, start=str(start), size=None, layers=None, hidden=None, heads=None
+        )
+        recipe = replace(recipe, model=model)
     steps: list[Step] = []
     clock: list[float] = [time.perf_counter()]
 
@@ -60,7 +68,7 @@ def train(
     folder = work / "runs" / f"{Path(recipe_name).stem}-{seed}"
     done = pretrain(
         recipe,
-        Corpus.open(work / "corpus"),
+        Corpus.open(corpus or work / "corpus"),
         folder,
         resume=folder.exists(),
         name=recipe.name,

@@ -52,7 +52,7 @@ def write_raw(data: Path, work: Path, *, tokens: int, most_pairs: int) -> dict[s
     found = evaluation_pairs(data)
     for name, by_pair in found.items():
         for pair, rows in by_pair.items():
-            _write(work / "test" / name / f"{pair}.tsv", ("\t".join(row) for row in rows))
+            write_lines(work / "test" / name / f"{pair}.tsv", ("\t".join(row) for row in rows))
     forbidden = Forbidden(
         row for by_pair in found.values() for rows in by_pair.values() for row in rows
     )
@@ -62,10 +62,10 @@ def write_raw(data: Path, work: Path, *, tokens: int, most_pairs: int) -> dict[s
         if language.code != PIVOT:
             translated = choose_pairs(data, language, forbidden, most_pairs)
             file = raw / "pairs" / f"{PIVOT}-{language.code}.tsv"
-            _write(file, ("\t".join(pair) for pair in translated))
+            write_lines(file, ("\t".join(pair) for pair in translated))
         chosen = choose_text(data, language, forbidden, tokens, translated)
         # a blank line after each document
-        _write(raw / "text" / f"{language.code}.txt", ("\n".join([*of, ""]) for of in chosen))
+        write_lines(raw / "text" / f"{language.code}.txt", ("\n".join([*of, ""]) for of in chosen))
         print(f"{language.code}: {len(chosen):,} documents, {len(translated):,} pairs", flush=True)
     forbidden.check(sorted([*raw.glob("text/*.txt"), *raw.glob("pairs/*.tsv")]))
     return {place: number for place, number in sorted(forbidden.dropped.items()) if number}
@@ -82,7 +82,7 @@ def prepare_corpus(work: Path, *, words: int, workers: int) -> None:
     show_manifest(prepare(load_prepare(file), work / "corpus", base=work, workers=workers))
 
 
-def pack(work: Path, archive: Path) -> None:
+def pack(work: Path, archive: Path, names: tuple[str, ...] = ("corpus", "test")) -> None:
     """One archive of what training needs, its paths relative to WORK."""
     # ids are four bytes each: tell xz so, it saves an eighth
     four_bytes = {"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 2, "pb": 2}
@@ -90,12 +90,13 @@ def pack(work: Path, archive: Path) -> None:
         lzma.open(archive, "wb", filters=[four_bytes]) as packed,
         tarfile.open(fileobj=packed, mode="w|") as tar,
     ):
-        for name in ("corpus", "test"):
+        for name in names:
             tar.add(work / name, arcname=name)
     print(f"{archive}: {archive.stat().st_size / 2**20:.1f} MiB")
 
 
-def _write(file: Path, lines: Iterable[str]) -> None:
+def write_lines(file: Path, lines: Iterable[str]) -> None:
+    """Write a file of lines, and its folder where there is none."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", encoding="utf-8") as stream:
         stream.writelines(f"{line}\n" for line in lines)

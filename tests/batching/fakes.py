@@ -63,9 +63,18 @@ class Plain:
     copies: int = 1
     num_side: ClassVar[int] = 0
     counts: ClassVar[str | None] = None
+    host_sites: ClassVar[tuple[str, ...]] = ()
 
     def hosts(self) -> tuple[str, ...]:
         return ()
+
+    def wants(self, language: str) -> bool:
+        return True
+
+    def ride(
+        self, hosted: tuple[Sequence, ...], vocabulary: Vocabulary, rng: np.random.Generator
+    ) -> tuple[Sequence, ...]:
+        raise NotImplementedError
 
     def lengths(self, sizes: IntArray) -> IntArray:
         return np.repeat(sizes, self.copies, axis=1)

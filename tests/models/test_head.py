@@ -74,7 +74,7 @@ def test_sites_equal_full_logits(architecture, chunk):
 def test_a_head_with_more_after_its_product():
     """Such a head runs as it is, whole; every head of the zoo ends with its product."""
     for architecture in ARCHITECTURES:
-        assert tiny_encoder(architecture)._head._words is not None, architecture
+        assert tiny_encoder(architecture).lm_head._words is not None, architecture
     _, rows = mixed_rows()
     positions, targets, weights = sites(rows)
     encoder = tiny_encoder("xlm-r").double()

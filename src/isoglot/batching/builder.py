@@ -20,6 +20,7 @@ from isoglot.types import IGNORE, Batch, LongArray, Rows, Sequence, Vocabulary
 if TYPE_CHECKING:
     from isoglot.batching.mixture import Mixture
     from isoglot.batching.planner import MicroPlan
+    from isoglot.batching.streams import SequenceMaker
 
 _FIELDS = ("ids", "positions", "languages", "sentences", "parts", "rules", "sequences")
 
@@ -61,31 +62,42 @@ class Builder(Dataset[Batch]):
         found = _Found()
         for draw in range(len(plan.cells)):
             place = int(plan.starts[draw])
-            for name, number_side, sequences in self._build(plan, draw):
+            placed: list[tuple[str, SequenceMaker, Sequence, int, bool]] = []
+            starts: dict[str, int] = {}
+            for name, maker, sequences in self._build(plan, draw):
                 for number, sequence in enumerate(sequences):
                     assert len(sequence) <= plan.lengths[place], (name, len(sequence))
-                    on_side = number >= len(sequences) - number_side
+                    on_side = number >= len(sequences) - maker.num_side
                     canvas = sides[name] if on_side else main
                     start = canvas.put(sequence, int(plan.rows[place]), int(plan.offsets[place]))
-                    found.note(name, sequence, start, on_side=on_side)
+                    placed.append((name, maker, sequence, start, on_side))
+                    if not on_side:
+                        starts.setdefault(name, start)
                     place += 1
+            for name, maker, sequence, start, on_side in placed:
+                host = next((starts[host] for host in maker.hosts() if host in starts), None)
+                found.note(name, maker, sequence, start, on_side=on_side, host=host)
         return self._batch(main, sides, found, plan)
 
-    def _build(self, plan: MicroPlan, draw: int) -> list[tuple[str, int, tuple[Sequence, ...]]]:
+    def _build(
+        self, plan: MicroPlan, draw: int
+    ) -> list[tuple[str, SequenceMaker, tuple[Sequence, ...]]]:
         """The sequences of one draw, objective by objective."""
         number, counter = int(plan.cells[draw]), int(plan.counters[draw])
         cell, keys = self.mixture.cells[number], self._keys[number]
         part, index = cell.locate(int(plan.examples[draw]))
         try:
             example = part.example(index, float(plan.chances[draw]))
-            return [
-                (
-                    name,
-                    maker.num_side,
-                    maker.build(example, self.vocabulary, self._generator(keys[name], counter)),
-                )
-                for name, maker in self.mixture.streams[cell.stream].makers
-            ]
+            built: dict[str, tuple[Sequence, ...]] = {}
+            # those that ride on others come after them
+            for name, maker in sorted(cell.makers, key=lambda named: bool(named[1].hosts())):
+                rng = self._generator(keys[name], counter)
+                if hosts := maker.hosts():
+                    hosted = tuple(one for host in hosts for one in built.get(host, ()))
+                    built[name] = maker.ride(hosted, self.vocabulary, rng)
+                else:
+                    built[name] = maker.build(example, self.vocabulary, rng)
+            return [(name, maker, built[name]) for name, maker in cell.makers]
         except Exception as error:
             raise IsoglotError(f"{part.where(index)}: {error}") from error
 
@@ -127,7 +139,7 @@ class Builder(Dataset[Batch]):
                 if maker.counts is not None:
                     places = found.sites.get(name, {}).get(maker.counts, [])
                     counts[name] = sum(map(len, places))
-                if maker.hosts():
+                elif maker.hosts():
                     own = [spans[host] for host in maker.hosts() if host in spans]
                     counts[name] = sum(stop - start for start, stop in own)
         return counts
@@ -174,8 +186,17 @@ class _Found:
         self.side_sites: Named = {}
         self.labels: Named = {}
 
-    def note(self, objective: str, sequence: Sequence, start: int, *, on_side: bool) -> None:
-        """Remember where a sequence laid at `start` has its sites."""
+    def note(
+        self,
+        objective: str,
+        maker: SequenceMaker,
+        sequence: Sequence,
+        start: int,
+        *,
+        on_side: bool,
+        host: int | None,
+    ) -> None:
+        """Remember where a sequence laid at `start`, its host's at `host`, has its sites."""
         where = np.flatnonzero(sequence.targets != IGNORE)
         assert not (on_side and len(where)), "only the main rows meet the LM head"
         if not on_side:
@@ -183,7 +204,12 @@ class _Found:
             self.targets.setdefault(objective, []).append(sequence.targets[where].astype(np.int64))
         sites = (self.side_sites if on_side else self.sites).setdefault(objective, {})
         for name, places in sequence.sites.items():
-            sites.setdefault(name, []).append(start + places)
+            if name in maker.host_sites:
+                assert host is not None, "who rides has a host in the main rows"
+                of_host = self.sites.setdefault(objective, {})
+                of_host.setdefault(name, []).append(host + places)
+            else:
+                sites.setdefault(name, []).append(start + places)
         labels = self.labels.setdefault(objective, {})
         for name, numbers in sequence.labels.items():
             labels.setdefault(name, []).append(numbers)

@@ -21,6 +21,9 @@ from isoglot.errors import CorpusError
 if TYPE_CHECKING:
     from isoglot.types import FloatArray, IntArray, LongArray
 
+Makers = tuple[tuple[str, SequenceMaker], ...]
+"""Data halves under their objectives' names, in the recipe's order."""
+
 _SAMPLED = 4096
 """Examples looked at to tell the mean length of a part."""
 
@@ -31,14 +34,14 @@ class OpenStream:
 
     config: StreamConfig
     parts: tuple[Part, ...]
-    makers: tuple[tuple[str, SequenceMaker], ...]
+    makers: Makers
     """(objective name, its data half), in the recipe's order."""
     missing: tuple[str, ...] = ()
     """`source/language` of what was selected and has no example to give."""
 
     def lengths(self, sizes: IntArray) -> IntArray:
         """(n, sequences of a draw): the lengths of all sequences made of examples."""
-        return np.concatenate([maker.lengths(sizes) for _, maker in self.makers], axis=1)
+        return sequence_lengths(self.makers, sizes)
 
     def main(self) -> npt.NDArray[np.bool_]:
         """Which of a draw's sequences go into the main rows."""
@@ -48,6 +51,14 @@ class OpenStream:
             number = maker.lengths(some).shape[1]
             flags += [True] * (number - maker.num_side) + [False] * maker.num_side
         return np.array(flags)
+
+    def makers_of(self, parts: tuple[Part, ...]) -> Makers:
+        """The data halves that make something of these parts."""
+        return tuple(
+            (name, maker)
+            for name, maker in self.makers
+            if any(maker.wants(part.language) for part in parts)
+        )
 
     def mean_length(self, part: Part) -> float:
         """Tokens in the main rows that one draw from a part gives on average."""
@@ -60,9 +71,16 @@ class Cell:
     """What one draw can choose: one part of a stream, or the union of all its parts."""
 
     def __init__(
-        self, stream: int, name: str, parts: tuple[Part, ...], seed: int, stage: int
+        self,
+        stream: int,
+        name: str,
+        parts: tuple[Part, ...],
+        makers: Makers,
+        *,
+        seed: int,
+        stage: int,
     ) -> None:
-        self.stream, self.name, self.parts = stream, name, parts
+        self.stream, self.name, self.parts, self.makers = stream, name, parts, makers
         self.ends = np.cumsum([part.num_examples for part in parts])
         self.num_examples = int(self.ends[-1])
         self._seed, self._stage = seed, stage
@@ -129,7 +147,8 @@ class Mixture:
             for group, share in zip(groups, shares, strict=True):
                 label = group[0].name if len(groups) > 1 or len(group) == 1 else "union"
                 name = f"{number}:{stream.config.kind}/{label}"
-                self.cells.append(Cell(number, name, group, seed, stage))
+                makers = stream.makers_of(group)
+                self.cells.append(Cell(number, name, group, makers, seed=seed, stage=stage))
                 probabilities.append(stream.config.share * share / per_draw)
         self.probabilities = np.array(probabilities) / sum(probabilities)
         self._cumulative = np.cumsum(self.probabilities)
@@ -139,6 +158,11 @@ class Mixture:
         points = uniform(self._key, np.arange(first, first + number))
         chosen = np.searchsorted(self._cumulative, points, "right")
         return np.minimum(chosen, len(self.cells) - 1).astype(np.int64)
+
+
+def sequence_lengths(makers: Makers, sizes: IntArray) -> IntArray:
+    """(n, sequences of a draw): the lengths of all sequences that are made of examples."""
+    return np.concatenate([maker.lengths(sizes) for _, maker in makers], axis=1)
 
 
 def evenly(number: int, most: int) -> LongArray:

@@ -21,7 +21,7 @@ from isoglot.types import Cursor, Draw, FloatArray, IntArray, LongArray
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from isoglot.batching.mixture import Mixture
+    from isoglot.batching.mixture import Cell, Mixture
 
 _NO_LIMIT = 2**62
 _AT_A_TIME = 2048
@@ -85,7 +85,7 @@ class Planner:
         tokens = shape.rows * shape.row_length
         self._wanted = tokens * (1 + shape.lookahead) + 2 * shape.row_length
         self._known: _Known | None = None
-        sided = (name for s in mixture.streams for name, maker in s.makers if maker.num_side)
+        sided = (name for c in mixture.cells for name, maker in c.makers if maker.num_side)
         self.side_groups = {name: number for number, name in enumerate(dict.fromkeys(sided), 1)}
         self.side_rows = self._side_rows()
         self._lookup = Lookup(mixture, self.side_groups)
@@ -184,14 +184,26 @@ class Planner:
         for number, stream in enumerate(self.mixture.streams):
             cells = [cell for cell in self.mixture.cells if cell.stream == number]
             for name, maker in stream.makers:
-                if maker.num_side:
-                    sizes = np.concatenate([cell.sample(512) for cell in cells])
+                read = [cell for cell in cells if (name, maker) in cell.makers]
+                if maker.num_side and read:
+                    sizes = np.concatenate([cell.sample(512) for cell in read])
                     side = maker.lengths(sizes)[:, -maker.num_side :].sum()
                     main = stream.lengths(sizes)[:, stream.main()].sum()
-                    share = stream.config.share / total
+                    share = self._part(read, cells) * stream.config.share / total
                     wanted = 1 + int(1.125 * self.micro_rows * share * side / main)
                     rows[name] = rows.get(name, 0) + max(wanted, maker.num_side)
         return rows
+
+    def _part(self, some: list[Cell], cells: list[Cell]) -> float:
+        """The part of the draws from these cells that comes from some of them."""
+        if len(some) == len(cells):
+            return 1.0
+        numbers = {cell: number for number, cell in enumerate(self.mixture.cells)}
+        part, whole = (
+            float(self.mixture.probabilities[[numbers[cell] for cell in of]].sum())
+            for of in (some, cells)
+        )
+        return part / whole
 
     def _place(self, pool: Pool, order: LongArray) -> tuple[list[MicroPlan], np.ndarray]:
         most_rows = max([self.micro_rows, *self.side_rows.values()])

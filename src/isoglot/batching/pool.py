@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from isoglot.batching.mixture import sequence_lengths
 from isoglot.types import FloatArray, IntArray, LongArray
 
 if TYPE_CHECKING:
-    from isoglot.batching.mixture import Mixture
+    from isoglot.batching.mixture import Cell, Mixture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,14 +65,13 @@ class Lookup:
         for number in np.unique(cells):
             chosen = np.flatnonzero(cells == number)
             cell = self.mixture.cells[number]
-            stream = self.mixture.streams[cell.stream]
             examples[chosen] = cell.indices(counters[chosen])
             chances[chosen] = cell.chances(counters[chosen])
             sizes = cell.sizes(examples[chosen], chances[chosen])
-            lengths = stream.lengths(sizes)
-            targets[chosen] = sum(maker.max_targets(sizes) for _, maker in stream.makers)
+            lengths = sequence_lengths(cell.makers, sizes)
+            targets[chosen] = sum(maker.max_targets(sizes) for _, maker in cell.makers)
             per_draw[chosen] = lengths.shape[1]
-            rows.append((chosen, lengths, self._groups_of(cell.stream, sizes)))
+            rows.append((chosen, lengths, self._groups_of(cell, sizes)))
         starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(per_draw)])
         lengths_of = np.zeros(starts[-1], np.int32)
         groups_of = np.zeros(starts[-1], np.int32)
@@ -93,10 +93,10 @@ class Lookup:
             tokens=tokens.astype(np.int64),
         )
 
-    def _groups_of(self, stream: int, sizes: IntArray) -> IntArray:
+    def _groups_of(self, cell: Cell, sizes: IntArray) -> IntArray:
         """The group of rows of each sequence of a draw: 0, or that of its objective's side rows."""
         groups: list[int] = []
-        for name, maker in self.mixture.streams[stream].makers:
+        for name, maker in cell.makers:
             number = maker.lengths(sizes[:1]).shape[1]
             groups += [0] * (number - maker.num_side)
             groups += [self.side_groups.get(name, 0)] * maker.num_side

@@ -22,6 +22,7 @@ _VERBS = (
     "study",
     "report",
     "draw",
+    "transfer",
     "transplant",
     "vocabulary",
     "show",
@@ -76,6 +77,7 @@ def main() -> None:
         report,
         show,
         study,
+        transfer,
         transplant,
         vocabulary,
     )

@@ -14,13 +14,18 @@ if TYPE_CHECKING:
 
 
 def corpus_for(recipe: Recipe, given: Path | None, terminal: Console) -> Path:
-    """The folder of a prepared corpus; the testbed's is made where it is not there yet."""
+    """The folder of a prepared corpus; the testbed's is made where it is not there yet.
+
+    `testbed` has all of its languages, `testbed-en` one, with a vocabulary of its own.
+    """
     if given is not None:
         return given
-    if recipe.corpus == "testbed":
+    name, _, language = (recipe.corpus or "").partition("-")
+    if name == "testbed":
         from isoglot.demo import generated_corpus
 
-        return generated_corpus(Path("corpora/testbed"), terminal)
+        languages = (language,) if language else None
+        return generated_corpus(Path("corpora") / str(recipe.corpus), terminal, languages=languages)
     if recipe.corpus is None:
         raise RecipeError(
             f"the recipe {recipe.name!r} names no corpus: give one with --corpus FOLDER "

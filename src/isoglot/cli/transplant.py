@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from isoglot.cli import app
 from isoglot.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from isoglot.models.transplant import Report
+    from isoglot.models.transplant import Report, TransplantConfig
 
 DICTIONARIES = typer.Option(
     [],
@@ -34,7 +35,7 @@ Examples:
     isoglot transplant models/english -t corpora/mine/tokenizer -d en-sw.txt -o models/start
 
 Settings: initialise (both, body, embeddings, none), fallback (random, pieces, zero), translations
-(mean, first), source_column (either, first, second), max_broken, positions, seed.
+(mean, first), dictionaries, source_column (either, first, second), max_broken, positions, seed.
 """
 
 
@@ -59,9 +60,14 @@ def transplant(
     from isoglot.models.transplant import transplant as run
 
     without_bars_of_others()
-    config = TransplantConfig(**changed(settings, TransplantConfig))
-    show_report(run(source, tokenizer, out, config, dictionaries=dictionary))
+    config = with_dictionaries(TransplantConfig(**changed(settings, TransplantConfig)), dictionary)
+    show_report(run(source, tokenizer, out, config))
     print(f"\nmodel: {out}")
+
+
+def with_dictionaries(config: TransplantConfig, files: list[Path]) -> TransplantConfig:
+    """The settings with these dictionaries too."""
+    return replace(config, dictionaries=(*config.dictionaries, *map(str, files)))
 
 
 def show_report(report: Report) -> None:

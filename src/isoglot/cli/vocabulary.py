@@ -7,7 +7,14 @@ from pathlib import Path
 import typer
 
 from isoglot.cli import app
-from isoglot.cli.transplant import DICTIONARIES, OUT, SETTINGS, SOURCE, show_report
+from isoglot.cli.transplant import (
+    DICTIONARIES,
+    OUT,
+    SETTINGS,
+    SOURCE,
+    show_report,
+    with_dictionaries,
+)
 
 vocabulary = typer.Typer(
     help="Grow a model's vocabulary by words, or trim it to the tokens that some text uses.",
@@ -48,8 +55,7 @@ def grow(
     if text:
         chosen += split_words(Tokens.open(source), text, number)
     asked = {"fallback": "pieces", **changed(settings, TransplantConfig)}
-    report = run(source, out, chosen, TransplantConfig(**asked), dictionaries=dictionary)
-    show_report(report)
+    show_report(run(source, out, chosen, with_dictionaries(TransplantConfig(**asked), dictionary)))
     print(f"\nmodel: {out}")
 
 

@@ -32,8 +32,8 @@ TOKENIZER_FILE = "tokenizer.json"
 # the sections of tokenizer.json that turn text into ids; the others are about decoding and padding
 _TEXT_TO_IDS = ("added_tokens", "normalizer", "pre_tokenizer", "model")
 
-# scripts written without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han
-_NO_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+NO_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""A letter of a script written without spaces: Thai, Lao, Myanmar, Khmer, kana, Han."""
 
 
 def open_tokenizer(folder: Path) -> Any:
@@ -186,7 +186,7 @@ def _word_starts(pieces: Iterable[tuple[str, int]], size: int, content: Any) -> 
     elif any(piece.startswith(SPACE_MARK) for piece, _ in pieces):
         for piece, index in pieces:
             # a sentence of a script without spaces would else be one single word
-            starts[index] = piece.startswith(SPACE_MARK) or bool(_NO_SPACES.match(piece))
+            starts[index] = piece.startswith(SPACE_MARK) or bool(NO_SPACES.match(piece))
     return starts
 
 

@@ -72,19 +72,21 @@ def _config(languages: tuple[str, ...], vocabulary: int) -> PrepareConfig:
     from isoglot.corpus import PrepareConfig, SourceConfig, TokenizerConfig
 
     others = [language for language in languages if language != PIVOT]
+    sources = {
+        "text": SourceConfig(
+            kind="text",
+            format="lines",
+            files={code: (f"text/{code}.txt",) for code in languages},
+        )
+    }
+    if others:
+        sources["pairs"] = SourceConfig(
+            kind="pairs",
+            format="tsv",
+            files={f"{PIVOT}-{code}": (f"pairs/{PIVOT}-{code}.tsv",) for code in others},
+        )
     return PrepareConfig(
-        sources={
-            "text": SourceConfig(
-                kind="text",
-                format="lines",
-                files={code: (f"text/{code}.txt",) for code in languages},
-            ),
-            "pairs": SourceConfig(
-                kind="pairs",
-                format="tsv",
-                files={f"{PIVOT}-{code}": (f"pairs/{PIVOT}-{code}.tsv",) for code in others},
-            ),
-        },
+        sources=sources,
         tokenizer=TokenizerConfig(
             size=vocabulary, byte_fallback=False, character_coverage=1.0, max_sentences=40_000
         ),

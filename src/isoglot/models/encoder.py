@@ -55,6 +55,8 @@ class ModelConfig:
     """Dropout of hidden states; left out, the model's own. Attention dropout is always 0."""
     languages: Literal["none", "all", "slots"] = "slots"
     """Language embeddings, a start folder's own first: none, on all tokens, or only on slots."""
+    freeze: Literal["none", "body"] = "none"
+    """`body`: train the embeddings and the LM head only; all between them stays as it is."""
     attention: Literal["auto", "sdpa", "flex"] = "auto"
     """How the mask runs: flex on a GPU and sdpa elsewhere (auto), or always one of them."""
     head: HeadConfig = field(default_factory=HeadConfig)
@@ -94,7 +96,7 @@ class Encoder(nn.Module):
         assert model.config._attn_implementation == PACKED  # noqa: SLF001
         self.model = model
         self.settings = settings
-        self._head = head.LMHead(model)
+        self.lm_head = head.LMHead(model)
         self.attention_dropout = attention_dropout or {}
         embeddings = model.get_input_embeddings()
         self.languages: nn.Embedding | None = None
@@ -108,6 +110,8 @@ class Encoder(nn.Module):
         for name, module in model.base_model.named_children():
             if name == "pooler":
                 module.requires_grad_(requires_grad=False)
+        if settings.freeze == "body":
+            _freeze_body(model)
 
     @classmethod
     def build(
@@ -231,7 +235,7 @@ class Encoder(nn.Module):
     ) -> SiteLosses:
         """The LM head's losses at flat indices of the rows (see `head.site_losses`)."""
         return head.site_losses(
-            self._head,
+            self.lm_head,
             states.hidden,
             positions,
             targets,
@@ -241,7 +245,7 @@ class Encoder(nn.Module):
 
     def logits_at(self, states: States, positions: Tensor) -> Tensor:
         """The LM head's logits (N, V) at flat indices of the rows."""
-        return self._head(head.at_sites(states.hidden, positions))
+        return self.lm_head(head.at_sites(states.hidden, positions))
 
     def _embed(self, rows: Rows, table: nn.Embedding) -> Tensor:
         told = rows.languages >= 0
@@ -266,6 +270,18 @@ class Encoder(nn.Module):
             return torch.get_autocast_dtype(device)
         dtype: torch.dtype = self.model.dtype
         return dtype
+
+
+def _freeze_body(model: Any) -> None:
+    """Freeze all of the base model but the part that holds the word embeddings.
+
+    That part has the positions and a norm too, in most architectures; MetaXLM (section 5.4) trains
+    "the embedding layers and the language modeling head".
+    """
+    words = model.get_input_embeddings()
+    for part in model.base_model.children():
+        if all(module is not words for module in part.modules()):
+            part.requires_grad_(requires_grad=False)
 
 
 def _positions(model: Any) -> tuple[int, int]:

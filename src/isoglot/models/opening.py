@@ -27,7 +27,7 @@ def open_model(folder_or_name: str, *, dropout: float | None) -> tuple[Any, dict
     Raises:
         ModelError: no such model, or one that cannot run packed rows.
     """
-    _check_exists(folder_or_name)
+    check_exists(folder_or_name)
     try:
         config = AutoConfig.from_pretrained(folder_or_name, trust_remote_code=False)
         _check_architecture(folder_or_name, config)
@@ -63,7 +63,7 @@ def check_vocabulary(name: str, of_model: int, of_tokenizer: int | None) -> None
         )
 
 
-def _check_exists(folder_or_name: str) -> None:
+def check_exists(folder_or_name: str) -> None:
     """A path that is not there is no hub name; ask the hub only for what could be one."""
     if Path(folder_or_name).is_dir():
         return

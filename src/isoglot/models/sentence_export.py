@@ -20,17 +20,22 @@ from typing import Any, Literal
 from safetensors.torch import save_file
 from torch import nn
 
-from isoglot.errors import ModelError
+from isoglot.errors import ModelError, require
 
 _LINEAR, _RELU = "torch.nn.modules.linear.Identity", "torch.nn.modules.activation.ReLU"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportConfig:
-    """What a finished run writes beside its plain Hugging Face folder."""
+    """What a run writes beside the plain Hugging Face folder of its end."""
 
+    every: int = 0
+    """Steps between two models kept in along/, to be scored along training; 0 keeps none."""
     sentence_transformers: Literal["no", "pooled", "projected"] = "no"
     """A folder for sentence-transformers: none, of pooled states, or with the projection too."""
+
+    def __post_init__(self) -> None:
+        require(self.every >= 0, "export.every must not be negative")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,12 @@ from isoglot.objectives.base import Encoded, Inference, LossSum, Objective, Obje
 from isoglot.objectives.btmlm import BTMLM
 from isoglot.objectives.camlm import CAMLM
 from isoglot.objectives.cooccurrence import Cooccurrence
+from isoglot.objectives.distill import Distill
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.moco import MoCo
 from isoglot.objectives.tlm import TLM
 
-OBJECTIVES: tuple[type[Objective], ...] = (MLM, TLM, CAMLM, BTMLM, MoCo, Cooccurrence)
+OBJECTIVES: tuple[type[Objective], ...] = (MLM, TLM, CAMLM, BTMLM, MoCo, Cooccurrence, Distill)
 
 
 def find_objective(name: str) -> type[Objective]:
@@ -41,6 +42,7 @@ __all__ = [
     "OBJECTIVES",
     "TLM",
     "Cooccurrence",
+    "Distill",
     "Encoded",
     "Inference",
     "LossSum",

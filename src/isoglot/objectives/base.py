@@ -137,16 +137,27 @@ class Objective(ABC):
     """How many of its sequences, the last ones, are side rows for its `before_pass`."""
     counts: ClassVar[str | None] = None
     """What its loss is a mean over: tokens to predict, or, if named, its sites of that name."""
+    host_sites: ClassVar[tuple[str, ...]] = ()
+    """Names of its sites that are places in its host's sequence, not in its own."""
 
     weight: float = 1.0
     """Weight of its loss in the sum."""
 
     def hosts(self) -> tuple[str, ...]:
-        """The objectives at whose prediction sites its loss is computed; none: at its own.
+        """The objectives on whose sequences it rides; none: it builds its own.
 
-        It then builds no sequences, and its loss is a mean over their tokens to predict.
+        It then adds nothing to the main rows, and its loss is a mean over their tokens to predict,
+        or over its own sites (`counts`).
         """
         return ()
+
+    def wants(self, language: str) -> bool:  # noqa: ARG002
+        """Does it make anything of examples of this language (or pair of languages)?"""
+        return True
+
+    def for_corpus(self, corpus: Corpus) -> Objective:  # noqa: ARG002
+        """The data half for a corpus: itself, unless it must know the corpus's tokenizer."""
+        return self
 
     @abstractmethod
     def lengths(self, sizes: IntArray) -> IntArray:
@@ -165,6 +176,15 @@ class Objective(ABC):
         self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator
     ) -> tuple[Sequence, ...]:
         """The sequences of one example."""
+
+    def ride(
+        self,
+        hosted: tuple[Sequence, ...],  # noqa: ARG002
+        vocabulary: Vocabulary,  # noqa: ARG002
+        rng: np.random.Generator,  # noqa: ARG002
+    ) -> tuple[Sequence, ...]:
+        """The side rows of an example of which its hosts have made these sequences."""
+        return ()
 
     @abstractmethod
     def module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:

@@ -13,6 +13,7 @@ from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import StreamConfig
 from isoglot.errors import RecipeError, nearest, require
 from isoglot.models import ExportConfig, ModelConfig
+from isoglot.models.transplant import TransplantConfig
 from isoglot.objectives import Objective, find_objective
 from isoglot.objectives.slots import check_positions
 from isoglot.pretrain.checkpoint import CheckpointConfig
@@ -69,6 +70,8 @@ class PretrainConfig:
 
     model: ModelConfig
     """The encoder: where it starts, or its size."""
+    transplant: TransplantConfig | None = None
+    """Give the start the corpus's vocabulary first (MetaXLM); none: it has it already."""
     stages: tuple[StageConfig, ...]
     """The stages, in order."""
     objectives: dict[str, Objective] = field(default_factory=dict)
@@ -98,6 +101,11 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         require(len(self.stages) > 0, "a recipe needs a stage")
+        require(
+            self.transplant is None or self.model.start is not None,
+            "transplant: there is nothing to transplant. Name a model with model.start, or leave "
+            "transplant out.",
+        )
 
     def objectives_in(self, stage: int) -> list[str]:
         """Names of the objectives that a stage trains, in the order in which streams name them."""
@@ -112,6 +120,7 @@ class PretrainConfig:
         """Of what decides the numbers; not of what is written down or how data is loaded."""
         deciding = (
             self.model,
+            *((self.transplant,) if self.transplant is not None else ()),
             self.stages,
             self.objectives,
             self.batch,

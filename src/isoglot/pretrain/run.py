@@ -1,7 +1,8 @@
 """A whole run: corpus and recipe in, checkpoints, metrics and a Hugging Face folder out.
 
 runs/NAME/
-    recipe.yaml  metrics.jsonl  tensorboard files  checkpoints/  model/  (sentence-transformers/)
+    recipe.yaml  metrics.jsonl  tensorboard files  checkpoints/  model/
+    (start/  along/step-N/  sentence-transformers/)
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from isoglot.pretrain.loop import Stage, Step, anyone, training_steps
 from isoglot.pretrain.optim import hand_on, make_optimizer
 from isoglot.pretrain.resume import check_cursor, to_resume
 from isoglot.pretrain.sentences import sentence_head
+from isoglot.pretrain.start import START, start_of
 from isoglot.pretrain.stopping import StopAtSignal
 from isoglot.pretrain.trainee import Trainee
 from isoglot.types import Cursor
@@ -37,8 +39,12 @@ if TYPE_CHECKING:
 
     from isoglot.batching.mixture import OpenStream
     from isoglot.corpus import Corpus
-    from isoglot.models import SentenceHead
+    from isoglot.models import ModelConfig, SentenceHead
     from isoglot.pretrain.config import PretrainConfig, StageConfig
+
+
+ALONG = "along"
+"""The folder of a run with its models of some steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,14 +110,14 @@ class _Run:
         if self.on_gpu and config.deterministic:
             same_bits_twice()
         torch.manual_seed(key_of(config.seed, "weights") >> 1)
-        self.objectives = objectives_of(config)
-        if config.model.start is not None and Path(config.model.start).is_dir():
-            corpus.check_tokenizer(config.model.start)
+        self.objectives = {
+            name: found.for_corpus(corpus) for name, found in objectives_of(config).items()
+        }
         self.steps = [
             steps_of(stage, corpus, self.objectives, config.batch, seed=config.seed, number=number)
             for number, stage in enumerate(config.stages)
         ]
-        encoder = Encoder.build(config.model, corpus.vocabulary, languages=corpus.languages)
+        encoder = Encoder.build(self._start(), corpus.vocabulary, languages=corpus.languages)
         encoder.check_length(config.batch.row_length)
         # what an objective must count in the corpus is counted by one process, and kept
         with self.accelerator.main_process_first():
@@ -126,6 +132,19 @@ class _Run:
             corpus=corpus.fingerprint,
             recipe=config.fingerprint(),
         )
+
+    def _start(self) -> ModelConfig:
+        """The model to begin with; one process transplants it, unless the run has begun already."""
+        there = (self.folder / START / "config.json").is_file()
+        begun = there and checkpoint.newest(self.folder / "checkpoints") is not None
+        with self.accelerator.main_process_first():
+            return start_of(
+                self.config,
+                self.corpus,
+                self.folder,
+                make=self.accelerator.is_main_process and not begun,
+                say=lambda line: self.terminal.print(line, highlight=False, soft_wrap=True),
+            )
 
     def go(self, *, resume: bool, on_step: Callable[[Step], None] | None) -> Outcome:
         """Run the stages that are left, then export."""
@@ -239,6 +258,8 @@ class _Run:
         saved = self.state.total_steps
         self.trainee.train()
         self._fill(opened, stopping)
+        if self.state.total_steps == 0:
+            self._keep_model()
         for step in training_steps(stage, batches, self.accelerator, done=self.state.step):
             total = begun + step.step
             self.state = replace(
@@ -257,6 +278,8 @@ class _Run:
             if last or total % self.config.checkpoints.every == 0:
                 self._save(optimizer)
                 saved = total
+            if self.config.export.every and total % self.config.export.every == 0:
+                self._keep_model()
             if on_step is not None:
                 on_step(step)
         if saved != self.state.total_steps:
@@ -333,19 +356,27 @@ class _Run:
             )
         self.accelerator.wait_for_everyone()
 
+    def _keep_model(self) -> None:
+        """Keep the model of this moment, where models are wanted along training."""
+        if self.config.export.every and self.accelerator.is_main_process:
+            self._export(self.folder / ALONG / f"step-{self.state.total_steps:08d}")
+
+    def _export(self, model: Path) -> list[str]:
+        return export(
+            self.trainee.encoder,
+            model,
+            tokenizer_folder=self.corpus.tokenizer_folder,
+            card=self._card(),
+            recipe_text=self.recipe_text,
+        )
+
     def _outcome(self, *, finished: bool) -> Outcome:
         model: Path | None = None
         warnings: list[str] = []
         if finished:
             model = self.folder / "model"
             if self.accelerator.is_main_process:
-                warnings = export(
-                    self.trainee.encoder,
-                    model,
-                    tokenizer_folder=self.corpus.tokenizer_folder,
-                    card=self._card(),
-                    recipe_text=self.recipe_text,
-                )
+                warnings = self._export(model)
                 if self.sentence_head is not None:
                     self._export_sentences(model, self.sentence_head)
             self.accelerator.wait_for_everyone()

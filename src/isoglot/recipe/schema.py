@@ -21,7 +21,7 @@ class About:
     differs: tuple[str, ...] = ()
     """Where it differs from the paper, and why."""
     corpus: str | None = None
-    """The prepared corpus it uses unless told otherwise; `testbed` makes one."""
+    """The corpus it uses unless told otherwise; `testbed` makes one, `testbed-en` in English."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,6 +48,8 @@ class Chart:
     log: bool = False
     width: int = 720
     height: int = 400
+    whole: bool = True
+    """Does the horizontal axis count something (steps, tokens, layers)?"""
 
 
 def svg(chart: Chart) -> str:
@@ -127,7 +129,7 @@ class _Frame:
         parts += [
             _text(written(tick), self.x(tick), self._bottom + 18)
             for tick in linear_ticks(*self._x_range, most=8)
-            if tick.is_integer()  # steps, tokens and layers are whole
+            if tick.is_integer() or not self._chart.whole
         ]
         middle = (self._top + self._bottom) / 2
         along = f"M{self.left} {self._bottom}H{self._right}"

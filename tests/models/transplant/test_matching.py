@@ -5,11 +5,21 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from isoglot.models.transplant import Dictionary, Tokens, match
 from isoglot.models.transplant.surface import Surface, Written, folded, surface
 from tests.models.transplant.large import large_match
-from tests.models.transplant.made import KINDS, bpe, byte_letters, of_words, unigram, wordpiece
+from tests.models.transplant.made import (
+    KINDS,
+    ROLES,
+    bpe,
+    byte_letters,
+    of_words,
+    save,
+    unigram,
+    wordpiece,
+)
 
 BYTES = Written("bytes", "Ġ", byte_pieces=False)
 
@@ -181,3 +191,24 @@ def test_time_of_a_large_vocabulary(tmp_path):
     matches, seconds = large_match(tmp_path, tokens=25_000, entries=10_000)
     assert seconds < 6
     assert set(matches.kinds) == {"special", "marker", "dictionary", "pieces"}
+
+
+def test_words_that_are_marked_at_their_ends(tmp_path):
+    """BPE of XLM's kind, which HerBERT has too."""
+    vocabulary = {
+        token: index
+        for index, token in enumerate([*ROLES["roberta"], "house</w>", "hou", "se</w>", "a</w>"])
+    }
+    tokenizer = Tokenizer(
+        models.BPE(vocabulary, [], unk_token="<unk>", end_of_word_suffix="</w>")  # noqa: S106
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    source = Tokens.open(save(tokenizer, tmp_path / "ends"))
+    assert source.surface("house</w>") == Surface("house", starts=True)
+    assert source.surface("hou") == Surface("hou", starts=False)
+    target = Tokens.open(unigram(tmp_path / "sp", ["▁house", "hou", "se", "▁a", "▁b"]))
+    of = found(source, target)
+    assert of["▁house"] == ("marker", ["house</w>"])
+    assert of["hou"] == ("exact", ["hou"])
+    assert of["se"] == ("boundary", ["se</w>"])
+    assert of["▁b"] == ("random", [])

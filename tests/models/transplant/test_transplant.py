@@ -143,7 +143,9 @@ def test_the_report(tmp_path):
     target = of_words("unigram", tmp_path / "target", [*WORDS, "nyumba", "Dog"])
     dictionary = tmp_path / "en-sw.txt"
     dictionary.write_text("house nyumba\nhouse nyumba\n")
-    report = transplant(source, target, tmp_path / "out", dictionaries=[dictionary])
+    report = transplant(
+        source, target, tmp_path / "out", TransplantConfig(dictionaries=(str(dictionary),))
+    )
     assert report.kinds == {"special": 5, "marker": 6, "case": 1, "dictionary": 1}
     assert report.examples["dictionary"] == ["▁nyumba ← Ġhouse"]
     assert "3 vectors" in report.notes[1]
@@ -159,7 +161,8 @@ def test_dictionary_rows_are_the_translations(tmp_path):
     source = model_for(of_words("bytes", tmp_path / "source", WORDS))
     target = of_words("unigram", tmp_path / "target", ["nyumba"])
     (tmp_path / "d").write_text("house nyumba\ndog nyumba\n")
-    transplant(source, target, tmp_path / "out", dictionaries=[tmp_path / "d"])
+    settings = TransplantConfig(dictionaries=(str(tmp_path / "d"),))
+    transplant(source, target, tmp_path / "out", settings)
     (model, old), (new, tokens) = opened(source), opened(tmp_path / "out")
     ids = old.convert_tokens_to_ids(["Ġhouse", "Ġdog"])
     own = tokens.convert_tokens_to_ids("▁nyumba")

@@ -40,9 +40,15 @@ class SequenceMaker(Protocol):
     """How many of its sequences, the last ones, go into the objective's side rows."""
     counts: ClassVar[str | None]
     """The name of the sites it counts; none: the tokens to predict."""
+    host_sites: ClassVar[tuple[str, ...]]
+    """Names of its sites that are places in its host's sequence, not in its own."""
 
     def hosts(self) -> tuple[str, ...]:
-        """The objectives whose tokens to predict it counts; none: its own."""
+        """The objectives whose sequences it rides on; none: it builds its own."""
+        ...
+
+    def wants(self, language: str) -> bool:
+        """Does it make anything of examples of a language (or pair)?"""
         ...
 
     def lengths(self, sizes: IntArray) -> IntArray:
@@ -61,6 +67,12 @@ class SequenceMaker(Protocol):
         self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator
     ) -> tuple[Sequence, ...]:
         """The m sequences of one example."""
+        ...
+
+    def ride(
+        self, hosted: tuple[Sequence, ...], vocabulary: Vocabulary, rng: np.random.Generator
+    ) -> tuple[Sequence, ...]:
+        """The m sequences of an example of which its hosts have made these."""
         ...
 
 

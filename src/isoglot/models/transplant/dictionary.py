@@ -8,8 +8,10 @@ them is refused, since it is most likely no dictionary.
 
 from __future__ import annotations
 
+import glob
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from isoglot.corpus.readers.base import Skipped
@@ -19,7 +21,6 @@ from isoglot.models.transplant.surface import composed, folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 SourceColumn = Literal["first", "second", "either"]
 """The column with the words of the source model's language."""
@@ -89,6 +90,26 @@ def read_dictionaries(
             FileCounts(file=str(file), entries=entries, dropped=dict(sorted(dropped.items())))
         )
     return dictionary
+
+
+def files_of(patterns: Iterable[str]) -> list[Path]:
+    """The files that names and patterns stand for, each once.
+
+    Raises:
+        ModelError: a pattern stands for none.
+    """
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        files = [Path(pattern)]
+        if glob.has_magic(pattern):
+            files = [Path(file) for file in sorted(glob.glob(pattern))]  # noqa: PTH207 (absolute?)
+            if not files:
+                raise ModelError(
+                    f"transplant.dictionaries: no file is called {pattern}. Put the dictionaries "
+                    "there, a word and its translation on each line, or name others."
+                )
+        found |= dict.fromkeys(files)
+    return list(found)
 
 
 def _pairs(file: Path) -> Iterator[tuple[str, str] | str]:

@@ -13,17 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isoglot.errors import ModelError, require
-from isoglot.models.transplant.dictionary import read_dictionaries
 from isoglot.models.transplant.folders import open_source, write_model
-from isoglot.models.transplant.matching import match
-from isoglot.models.transplant.report import Report, report_on
+from isoglot.models.transplant.renewed import dictionary_of, renewed
 from isoglot.models.transplant.settings import TransplantConfig
-from isoglot.models.transplant.surgery import with_vocabulary, word_on_positions
 from isoglot.models.transplant.tokenizer_folder import save_tokenizer
 from isoglot.models.transplant.tokens import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from isoglot.models.transplant.report import Report
 
 _CARD = "# {name}\n\nThe model `{source}` with {number:,} more words, added with Isoglot.\n"
 
@@ -33,8 +32,6 @@ def grow(
     out: Path,
     words: Sequence[str],
     settings: TransplantConfig | None = None,
-    *,
-    dictionaries: Sequence[Path] = (),
 ) -> Report:
     """Add words to the model of a folder, and write it.
 
@@ -49,31 +46,11 @@ def grow(
     encoder, tokens = open_source(source)
     new_words = [word for word in dict.fromkeys(words) if word not in tokens.ids]
     _check(new_words)
-    dictionary = None
-    if dictionaries:
-        dictionary = read_dictionaries(
-            dictionaries, source_column=settings.source_column, max_broken=settings.max_broken
-        )
+    dictionary = dictionary_of(settings)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         target = _with_words(tokens, new_words, folder)
-        matches = match(
-            tokens,
-            target,
-            dictionary,
-            fallback=settings.fallback,
-            translations=settings.translations,
-        )
-        new = with_vocabulary(encoder, matches, target.vocabulary, settings)
-        report = report_on(
-            encoder,
-            new,
-            matches,
-            source=tokens,
-            target=target,
-            notes=[word_on_positions(encoder, new)],
-            dictionary=dictionary,
-        )
+        new, report = renewed(encoder, tokens, target, dictionary, settings)
         card = _CARD.format(name=out.name, source=source.name, number=len(new_words))
         write_model(new, out, source=source, tokenizer_folder=folder, card=card, report=report)
     return report

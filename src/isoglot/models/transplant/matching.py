@@ -8,12 +8,12 @@ MetaXLM (Chi et al. 2021), section 3.2.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from isoglot.corpus.tokenizer import NO_SPACES
 from isoglot.models.transplant.lookup import Lookup
 from isoglot.models.transplant.surface import Surface
 from isoglot.types import FloatArray, LongArray
@@ -38,9 +38,6 @@ KINDS = (
     "zero",
 )
 """How a target token came by its vector, in the order in which it is tried."""
-
-# in scripts without spaces a word's first piece carries no mark
-_NO_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 Mean = dict[int, float]
 """Source ids and their weights, which add up to 1."""
@@ -145,7 +142,8 @@ def _translate(
     wanted = {
         index: words
         for index, spelled in tokens.items()
-        if spelled.starts or _NO_SPACES.match(spelled.text)
+        # in scripts without spaces a word's first piece carries no mark
+        if spelled.starts or NO_SPACES.match(spelled.text)
         if (words := dictionary.translations(spelled.text))
     }
     means: dict[str, Mean] = {}

@@ -23,6 +23,8 @@ class TransplantConfig:
     """A token without a match: drawn with the source's deviation, mean of its pieces, or zero."""
     translations: Translations = "mean"
     """A word with several translations: the mean of those that are found, or the first."""
+    dictionaries: tuple[str, ...] = ()
+    """Files of words and translations, or patterns for them: dictionaries/en-*.txt."""
     source_column: SourceColumn = "either"
     """The dictionaries' column with the words of the source model's language."""
     max_broken: float = 0.01

@@ -2,8 +2,9 @@
 
 Reads an open fast tokenizer; gives each token as a `Surface`: its text, and whether it begins a
 word. SentencePiece marks beginnings (`▁house`), byte-level BPE marks them and writes bytes as
-letters (`Ġhouse`, `ÃŃ`), WordPiece marks the pieces that do not begin one (`##ing`). Two tokens of
-different tokenizers mean the same if their surfaces are equal.
+letters (`Ġhouse`, `ÃŃ`), WordPiece marks the pieces that do not begin one (`##ing`). BPE of XLM's
+kind marks the ends (`house</w>`): most such tokens are whole words, and all are taken for one. Two
+tokens of different tokenizers mean the same if their surfaces are equal.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from isoglot.corpus.clean import SPACE_MARK
 
-Convention = Literal["sentencepiece", "bytes", "wordpiece", "words"]
+Convention = Literal["sentencepiece", "bytes", "wordpiece", "ends", "words"]
 """How a tokenizer marks words; `words`: it does not, each of its tokens is one."""
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
@@ -34,7 +35,7 @@ class Written(NamedTuple):
 
     convention: Convention
     mark: str
-    """What a token begins with: of a new word, or of a continuing piece for WordPiece."""
+    """What a token of a new word begins with, or a continuing piece, or what a word ends with."""
     byte_pieces: bool
     """Are `<0x00>` to `<0xFF>` bytes?"""
 
@@ -46,6 +47,8 @@ def how_written(content: Any) -> Written:
         return Written("wordpiece", model["continuing_subword_prefix"], byte_pieces=False)
     if '"ByteLevel"' in json.dumps(content["pre_tokenizer"]):
         return Written("bytes", "Ġ", byte_pieces=False)
+    if end := model.get("end_of_word_suffix"):
+        return Written("ends", end, byte_pieces=False)
     vocabulary = model["vocab"]
     # Unigram lists pairs of a piece and its score, the others map tokens to ids
     tokens = (entry if isinstance(entry, str) else entry[0] for entry in vocabulary)
@@ -69,6 +72,8 @@ def surface(token: str, written: Written) -> Surface:
             if byte:
                 return Surface(_from_bytes(bytes.fromhex(byte[1])), starts=False)
             return Surface(text.replace(SPACE_MARK, " "), marked)
+        case "ends":
+            return Surface(token.removesuffix(written.mark), token.endswith(written.mark))
         case "words":
             return Surface(text, starts=True)
 

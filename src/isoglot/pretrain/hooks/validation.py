@@ -49,7 +49,8 @@ class Validation:
         for name, stream in streams.items():
             for objective in stream.objectives:
                 label = objective if name == stream.kind else f"{name}.{objective}"
-                for language in sorted({code for _, code in stream.selected(corpus)}):
+                codes = {code for _, code in stream.selected(corpus)}
+                for language in sorted(filter(makers[objective].wants, codes)):
                     hosts = [
                         host for host in makers[objective].hosts() if host in stream.objectives
                     ]
