@@ -24,6 +24,7 @@ _VERBS = (
     "draw",
     "transplant",
     "vocabulary",
+    "cooccurrence",
     "show",
 )
 """In the order in which a newcomer meets them."""
@@ -67,6 +68,7 @@ def main() -> None:
     """Run the command line; a user's fault ends in its sentence, not in a traceback."""
     # verbs register themselves with `app`
     from isoglot.cli import (  # noqa: F401
+        cooccurrence,
         demo,
         draw,
         evaluate,

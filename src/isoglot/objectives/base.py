@@ -23,8 +23,9 @@ from isoglot.types import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Self
 
-    from isoglot.corpus import Corpus
+    from isoglot.corpus import Corpus, Progress
     from isoglot.types import Example, IntArray, Rows, Sequence, Vocabulary
 
 
@@ -147,6 +148,13 @@ class Objective(ABC):
         It then builds no sequences, and its loss is a mean over their tokens to predict.
         """
         return ()
+
+    def prepared(self, corpus: Corpus, progress: Progress | None = None) -> Self:  # noqa: ARG002
+        """Make what it needs of a corpus beside its text, if it is not there; usually nothing.
+
+        Gives the objective that knows where it is. Of several processes, one goes first.
+        """
+        return self
 
     @abstractmethod
     def lengths(self, sizes: IntArray) -> IntArray:

@@ -22,7 +22,7 @@ from isoglot.pretrain.config import objectives_of
 from isoglot.pretrain.devices import for_processes, make_accelerator, same_bits_twice
 from isoglot.pretrain.epochs import steps_of
 from isoglot.pretrain.filling import fill, wanting
-from isoglot.pretrain.hooks import Console, MetricsFile, Trackers, Validation, Writers
+from isoglot.pretrain.hooks import Console, MetricsFile, Preparing, Trackers, Validation, Writers
 from isoglot.pretrain.hooks.record import step_record
 from isoglot.pretrain.loop import Stage, Step, anyone, training_steps
 from isoglot.pretrain.optim import hand_on, make_optimizer
@@ -104,7 +104,12 @@ class _Run:
         if self.on_gpu and config.deterministic:
             same_bits_twice()
         torch.manual_seed(key_of(config.seed, "weights") >> 1)
-        self.objectives = objectives_of(config)
+        # what an objective must find or count in the corpus is made by one process, and kept
+        with self.accelerator.main_process_first():
+            told = Preparing(self.terminal)
+            self.objectives = {
+                name: found.prepared(corpus, told) for name, found in objectives_of(config).items()
+            }
         if config.model.start is not None and Path(config.model.start).is_dir():
             corpus.check_tokenizer(config.model.start)
         self.steps = [
@@ -113,9 +118,7 @@ class _Run:
         ]
         encoder = Encoder.build(config.model, corpus.vocabulary, languages=corpus.languages)
         encoder.check_length(config.batch.row_length)
-        # what an objective must count in the corpus is counted by one process, and kept
-        with self.accelerator.main_process_first():
-            self.trainee = Trainee(encoder, self.objectives, corpus).to(self.accelerator.device)
+        self.trainee = Trainee(encoder, self.objectives, corpus).to(self.accelerator.device)
         self.sentence_head = sentence_head(self.trainee, config.export)
         self.state = checkpoint.State(
             stage=0,
