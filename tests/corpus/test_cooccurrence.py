@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.corpus.cooccurrence import PairConfig, PairTable, count_pairs, runs
+from isoglot.corpus.cooccurrence import PairConfig, PairTable, count_pairs, joining, runs
+from isoglot.corpus.cooccurrence import count as counting_module
+from isoglot.corpus.cooccurrence.joining import join_range
+from isoglot.corpus.engine import run_shards
 from isoglot.errors import CorpusError, RecipeError
 from tests.corpus.written import VOCABULARY, write_corpus
 
@@ -39,7 +42,8 @@ def naive(texts, config):
 
 def as_dict(table):
     found = {}
-    for key, count in zip(table.keys.tolist(), table.counts.tolist(), strict=True):
+    counts = np.exp(table.logs.astype(np.float64))
+    for key, count in zip(table.keys.tolist(), counts.tolist(), strict=True):
         first, second = divmod(key, table.size)
         found[first, second] = found[second, first] = count
     return found
@@ -64,6 +68,24 @@ def test_counts_equal_a_naive_count(
     table = count_pairs(corpus, config, workers=workers)
     assert (np.diff(table.keys) > 0).all()
     assert as_dict(table) == pytest.approx(naive(texts, config), rel=1e-6)
+
+
+def test_the_definition_by_hand(tmp_path):
+    """English has twice the tokens of German; 4 4 is a pair, the same token alone is none."""
+    corpus = write_corpus(tmp_path, {"en": [[4, 5, 6, 4], [4, 4]], "de": [[5, 4, 0]]})
+    assert as_dict(count_pairs(corpus, PairConfig())) == pytest.approx(
+        {
+            **both(5, 6, 1 / 2),
+            **both(4, 6, 1 / 3 + 1 / 2),
+            **both(4, 5, 1 / 2 + 1 / 3 + 2 * 1 / 2),  # German counts double
+            (4, 4): 2 * 1 / 2,  # each is the other's neighbour
+        },
+        rel=1e-6,
+    )
+
+
+def both(first, second, count):
+    return {(first, second): count, (second, first): count}
 
 
 def test_released_weights_without_constants_are_gloves(tmp_path):
@@ -96,7 +118,95 @@ def test_memory_and_workers_change_no_bit(tmp_path):
     ]
     for table in tables[1:]:
         assert np.array_equal(table.keys, tables[0].keys)
-        assert table.counts.tobytes() == tables[0].counts.tobytes()
+        assert table.logs.tobytes() == tables[0].logs.tobytes()
+
+
+def test_other_processes_count_and_add_the_same(tmp_path):
+    """Chunks counted and ranges of ids added by processes that share nothing but a folder."""
+    rng = np.random.default_rng(2)
+    texts = {code: [rng.integers(4, 38, 30).tolist() for _ in range(9)] for code in ("de", "en")}
+    corpus = write_corpus(tmp_path / "corpus", texts, shard_tokens=50)
+    config = PairConfig(memory=0.003)
+    told: list[tuple[str, int, int | None]] = []
+    mine = count_pairs(corpus, config, tmp_path / "mine")
+    theirs = count_pairs(
+        corpus,
+        config,
+        tmp_path / "theirs",
+        workers=2,
+        run=run_shards,
+        progress=lambda *what: told.append(what),
+    )
+    assert np.array_equal(mine.keys, theirs.keys)
+    assert mine.logs.tobytes() == theirs.logs.tobytes()
+    counted = [done for stage, done, _ in told if stage == "count pairs"]
+    assert counted[0] == 0
+    assert counted[-1] == told[0][2] == 540
+    assert sorted(counted) == counted
+    assert len(counted) > 3, "there was more than a task for each"
+
+
+def test_wide_sums_are_kept_and_added(tmp_path, monkeypatch):
+    """A run whose sums may not fit 32 bits beside runs whose sums do."""
+    rows = [[4, 5, 6, 7, 5, 4]] * 40
+    corpus = write_corpus(tmp_path / "corpus", {"en": rows})
+    config = PairConfig(window=14, memory=0.01)
+    expected = naive({"en": rows}, config)
+    table = count_pairs(corpus, config, tmp_path / "one")
+    shares = config.shares()
+    assert 2 * int(shares.max()) * 15 * 40 < 2**32, "else this says nothing"
+    assert as_dict(table) == pytest.approx(expected, rel=1e-6)
+    monkeypatch.setattr(runs, "_NARROW", int(shares.max()) * 400)
+    opened: list[bool] = []
+    real = runs.Run.open
+
+    def watched(folder):
+        run = real(folder)
+        opened.append(run.wide)
+        return run
+
+    monkeypatch.setattr(runs.Run, "open", watched)
+    again = count_pairs(corpus, config, tmp_path / "two")
+    assert set(opened) == {True, False}
+    assert again.logs.tobytes() == table.logs.tobytes()
+
+
+def test_half_precision_errs_little(tmp_path):
+    rng = np.random.default_rng(3)
+    rows = [rng.zipf(1.2, 30).clip(4, 38).tolist() for _ in range(200)]
+    corpus = write_corpus(tmp_path, {"en": rows})
+    exact, half = (count_pairs(corpus, PairConfig(kept=kept)) for kept in ("float32", "float16"))
+    assert half.logs.dtype == np.float16
+    assert np.array_equal(exact.keys, half.keys)
+    assert half.logs == pytest.approx(exact.logs, rel=2**-11)
+    assert (half.logs != exact.logs).any()
+
+
+def test_languages_can_be_counted_alone(tmp_path):
+    """Each in its own table, with the constants of the whole corpus; they add up to it."""
+    rng = np.random.default_rng(4)
+    texts = {
+        code: [rng.integers(4, 20, 9).tolist() for _ in range(number)]
+        for code, number in (("de", 5), ("en", 15), ("fr", 9))
+    }
+    corpus = write_corpus(tmp_path, texts)
+    total: dict[tuple[int, int], float] = defaultdict(float)
+    for code, rows in texts.items():
+        alone = count_pairs(corpus, PairConfig(languages=(code,)))
+        assert alone.constants == {code: 15 / len(rows)}
+        for pair, count in as_dict(alone).items():
+            total[pair] += count
+    assert total == pytest.approx(as_dict(count_pairs(corpus, PairConfig())), rel=1e-6)
+    with pytest.raises(CorpusError, match="no text in 'sw'"):
+        count_pairs(corpus, PairConfig(languages=("sw",)))
+
+
+def test_a_table_finds_pairs_either_way_round(tmp_path):
+    corpus = write_corpus(tmp_path, {"en": [[4, 5, 6, 4]]})
+    table = count_pairs(corpus, PairConfig(window=1))
+    logs, seen = table.find(np.array([5, 4, 4, 30]), np.array([4, 5, 4, 31]))
+    assert seen.tolist() == [True, True, False, False]
+    assert np.exp(logs[:2]) == pytest.approx([0.5, 0.5])
 
 
 def test_counting_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
@@ -129,10 +239,43 @@ def test_counting_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     assert np.array_equal(again.keys, table.keys)
 
 
+def test_joining_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
+    rng = np.random.default_rng(5)
+    rows = [rng.integers(4, 38, 20).tolist() for _ in range(30)]
+    corpus = write_corpus(tmp_path / "corpus", {"en": rows})
+    config = PairConfig(memory=0.002)
+    whole = count_pairs(corpus, config, tmp_path / "whole")
+    joined: list[int] = []
+
+    def stopping(task):
+        if len(joined) == 2:
+            raise KeyboardInterrupt
+        joined.append(task.first)
+        return join_range(task)
+
+    monkeypatch.setattr(counting_module, "join_range", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        count_pairs(corpus, config, tmp_path / "stopped")
+    monkeypatch.undo()
+    again: list[int] = []
+    real = joining._joined
+
+    def noted(task):
+        again.append(task.first)
+        return real(task)
+
+    monkeypatch.setattr(joining, "_joined", noted)
+    table = count_pairs(corpus, config, tmp_path / "stopped")
+    assert again
+    assert not set(again) & set(joined)
+    assert table.logs.tobytes() == whole.logs.tobytes()
+    assert np.array_equal(table.keys, whole.keys)
+
+
 def test_floor_leaves_rare_pairs_out(tmp_path):
     corpus = write_corpus(tmp_path, {"en": [[4, 5], [4, 5], [4, 6]]})
     table = count_pairs(corpus, PairConfig(floor=0.75))
-    assert as_dict(table) == {(4, 5): 1.0, (5, 4): 1.0}
+    assert as_dict(table) == pytest.approx({(4, 5): 1.0, (5, 4): 1.0})
 
 
 def test_sides_of_translations_count_in_their_languages(tmp_path):
@@ -140,14 +283,15 @@ def test_sides_of_translations_count_in_their_languages(tmp_path):
     corpus = write_corpus(tmp_path, {"fr": [[10, 11]]}, pairs=pairs)
     table = count_pairs(corpus, PairConfig(window=1, sources=("pairs",)))
     assert table.constants == {"de": 2.0, "en": 1.0}
-    assert as_dict(table)[4, 5] == 1.0
-    assert as_dict(table)[6, 7] == 0.5
+    assert as_dict(table)[4, 5] == pytest.approx(1.0)
+    assert as_dict(table)[6, 7] == pytest.approx(0.5)
     assert (10, 11) not in as_dict(table)
 
 
 def test_a_corpus_without_pairs_has_an_empty_table(tmp_path):
     table = count_pairs(write_corpus(tmp_path, {"en": [[4], [0, 5]]}), PairConfig())
-    assert len(table.keys) == len(table.counts) == 0
+    assert len(table.keys) == len(table.logs) == 0
+    assert table.find(np.array([4]), np.array([5]))[1].tolist() == [False]
 
 
 def test_what_cannot_be_counted_is_refused(tmp_path):

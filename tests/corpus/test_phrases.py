@@ -13,7 +13,7 @@ from isoglot.corpus.phrases import PhraseConfig, Phrases, find_phrases
 from isoglot.corpus.phrases.find import best_phrases
 from isoglot.corpus.phrases.ngrams import frequent, scores
 from isoglot.corpus.phrases.phrases import NOTHING
-from isoglot.errors import CorpusError, RecipeError
+from isoglot.errors import CorpusError
 from isoglot.objectives.masking import Masking
 from isoglot.types import IGNORE
 from tests.corpus.written import VOCABULARY, write_corpus
@@ -72,7 +72,7 @@ def test_the_best_are_kept_in_each_language(tmp_path):
     corpus = write_corpus(tmp_path, texts)
     phrases = find_phrases(corpus, PhraseConfig(most=3), tmp_path / "phrases.npy")
     kept = {tuple(t for t in row if t != NOTHING) for row in phrases.table.tolist()}
-    assert {(30, 31), (31, 32), (33, 34)} <= kept
+    assert {(30, 31, 32), (33, 34)} <= kept
     ids, offsets = flat(texts["en"])
     few = best_phrases(ids, offsets, ORDINARY, PhraseConfig(most=1))
     assert few.tolist() == [[33, 34, NOTHING, NOTHING, NOTHING]]
@@ -115,9 +115,35 @@ def test_a_phrase_is_hidden_whole_or_not_at_all(tmp_path):
     assert not hidden[[0, -1]].any()
 
 
+def test_each_length_is_ranked_by_itself():
+    """Three 5-grams score higher than any pair, and still one in two phrases is a pair."""
+    rows = [[4, 5], [6, 7], [8, 9]] * 20 + [[10, 11, 12, 13, 14], [15, 16, 17, 18, 19]] * 12
+    ids, offsets = flat(rows)
+    found = best_phrases(ids, offsets, ORDINARY, PhraseConfig(most=4))
+    assert [sum(token != NOTHING for token in row) for row in found.tolist()] == [2, 3, 4, 5]
+    levels = frequent(ids, offsets, ORDINARY, longest=5, least=10)
+    best = [scores(levels, n, len(ORDINARY)).max() for n in range(2, 6)]
+    assert best[-1] > best[0], "else this says nothing"
+
+
+def test_phrases_are_found_in_the_corpus_where_none_are_given(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [[*rng.integers(10, 30, 6).tolist(), 30, 31, 32] for _ in range(60)]
+    corpus = write_corpus(tmp_path, {"en": rows})
+    told: list[tuple[str, int, int | None]] = []
+    masking = Masking(unit="pmi").prepared(corpus, lambda *what: told.append(what))
+    assert told == [("find phrases", 0, 1)]
+    assert masking.phrases is not None
+    assert Masking(unit="pmi").prepared(corpus, lambda *what: told.append(what)) == masking
+    assert len(told) == 1, "found once, kept with the corpus"
+    other = Masking(unit="pmi", pmi=PhraseConfig(most=1)).prepared(corpus)
+    assert other.phrases != masking.phrases
+    starts = Phrases.open(masking.phrases).starts(np.array([9, 30, 31, 32, 9], np.int32))
+    assert starts.tolist() == [True, True, False, False, True]
+    assert Masking().prepared(corpus) == Masking(), "nothing to find for other units"
+
+
 def test_phrases_must_be_there(tmp_path):
-    with pytest.raises(RecipeError, match=r"needs masking\.phrases"):
-        Masking(unit="pmi")
     masking = Masking(unit="pmi", phrases=str(tmp_path / "none.npy"))
-    with pytest.raises(CorpusError, match="find_phrases"):
+    with pytest.raises(CorpusError, match="isoglot cooccurrence phrases"):
         masking.choose(np.array([5, 6], np.int32), VOCABULARY, np.random.default_rng(0))

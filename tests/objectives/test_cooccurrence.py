@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformers import AutoModelForMaskedLM
 
 from isoglot.batching.loader import Loader, open_streams
 from isoglot.batching.planner import BatchConfig
@@ -17,35 +18,42 @@ from isoglot.errors import RecipeError
 from isoglot.objectives import MLM, TLM, Cooccurrence, Encoded
 from isoglot.objectives.cooccurrence import Regression
 from isoglot.objectives.masking import Masking
+from isoglot.objectives.neighbours import Layout, neighbours
 from isoglot.objectives.pair_lookup import PairLookup
 from isoglot.pretrain.config import StageConfig, objectives_of
 from isoglot.pretrain.loop import Step
 from isoglot.pretrain.run import pretrain
+from isoglot.recipe import load_recipe
 from isoglot.types import Cursor
 from tests.objectives.laid_out import make_encoder
 from tests.pretrain import driver
 
 
-def table_of(counts, size):
+def table_of(counts, size, kind=np.float32):
     keys = np.array([first * size + second for first, second in sorted(counts)], np.int64)
-    values = np.array([counts[pair] for pair in sorted(counts)], np.float32)
-    return PairTable(keys=keys, counts=values, size=size, constants={})
+    values = np.log(np.array([counts[pair] for pair in sorted(counts)], np.float64))
+    return PairTable(keys=keys, logs=values.astype(kind), size=size, constants={})
 
 
 @given(
     counts=st.dictionaries(
         st.tuples(st.integers(0, 20), st.integers(0, 20)).map(lambda p: tuple(sorted(p))),
-        st.floats(0.25, 1000, width=32),
+        st.one_of(st.just(1.0), st.floats(0.25, 1000, width=32)),
         max_size=60,
-    )
+    ),
+    kind=st.sampled_from([np.float16, np.float32]),
 )
 @settings(max_examples=50, deadline=None)
-def test_look_up_equals_a_dictionary(counts):
-    lookup = PairLookup(table_of(counts, 21))
+def test_look_up_equals_a_dictionary(counts, kind):
+    """A pair that counts 1 has the log of one that was never seen: only `seen` tells."""
+    lookup = PairLookup(table_of(counts, 21, kind))
     ids = torch.arange(21)
-    found = lookup(ids[:, None], ids)
-    expected = [[counts.get((min(a, b), max(a, b)), 0.0) for b in range(21)] for a in range(21)]
-    assert found.tolist() == expected
+    logs, seen = lookup(ids[:, None], ids)
+    asked = [[counts.get((min(a, b), max(a, b))) for b in range(21)] for a in range(21)]
+    assert seen.tolist() == [[count is not None for count in row] for row in asked]
+    expected = [[math.log(count or 1.0) for count in row] for row in asked]
+    assert logs.numpy() == pytest.approx(np.array(expected), rel=float(np.finfo(kind).eps))
+    assert logs.dtype == torch.float32
     assert not lookup.state_dict(), "counts stay out of checkpoints"
 
 
@@ -121,7 +129,7 @@ def naive_loss(settings, batch, states, output, counts, special):
 def test_loss_and_gradient_equal_a_naive_float64_sum(batch, counts, corpus, changes):
     objective, size = Cooccurrence(**changes), corpus.vocabulary.size
     encoder = make_encoder(size=size)
-    table = replace(table_of(counts, size), counts=np.array([counts[p] for p in sorted(counts)]))
+    table = table_of(counts, size, np.float64)
     module = Regression(objective, table, corpus.vocabulary.is_special, encoder)
     rng = torch.Generator().manual_seed(0)
     states = torch.randn(4, 96, 32, generator=rng, dtype=torch.float64, requires_grad=True)
@@ -185,3 +193,62 @@ def test_a_stream_without_a_host_is_refused():
     config = driver.config(stages=(StageConfig(steps=1, streams={"text": stream}),))
     with pytest.raises(RecipeError, match="Add 'mlm'"):
         objectives_of(config)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("mlm-gc-tiny", ()),
+        ("ablations/mlm-gc-tiny+tlm", ()),
+        ("ablations/mlm-gc-tiny-output", ()),
+        ("ablations/mlm-gc-tiny-alone", ()),
+        ("ablations/mlm-gc-tiny-pmi", ("objectives.mlm.masking.pmi.least=4",)),
+        ("ablations/mlm-gc-tiny-albert", ("stages.0.streams.text.languages=[aa]",)),
+    ],
+    ids=lambda value: value[0],
+)
+def test_every_kind_of_recipe_trains(corpus, tmp_path, settings):
+    name, changes = settings
+    recipe = load_recipe(name, list(changes))
+    shape = replace(recipe.model, layers=1, hidden=32, heads=2)
+    recipe = replace(
+        recipe,
+        model=shape,
+        stages=tuple(replace(stage, steps=3) for stage in recipe.stages),
+        watch=replace(recipe.watch, validate_every=0, validate_most=3),
+    )
+    steps: list[Step] = []
+    outcome = pretrain(recipe, corpus, tmp_path, on_step=steps.append)
+    assert outcome.finished
+    assert all(math.isfinite(loss) for step in steps for loss in step.losses.values())
+
+
+def test_alone_it_leaves_the_head_as_it_was(corpus, tmp_path):
+    """MLM only chooses the tokens: with weight 0 no gradient comes from its predictions."""
+    recipe = load_recipe("ablations/mlm-gc-tiny-alone")
+    shape = replace(recipe.model, layers=1, hidden=32, heads=2)
+    stages = tuple(replace(stage, steps=2) for stage in recipe.stages)
+    recipe = replace(
+        recipe,
+        model=shape,
+        stages=stages,
+        watch=replace(recipe.watch, validate_every=0, validate_most=3),
+    )
+    outcome = pretrain(recipe, corpus, tmp_path)
+    assert outcome.model is not None
+    model = AutoModelForMaskedLM.from_pretrained(outcome.model)
+    assert not model.lm_head.bias.detach().any(), "the head's bias begins at 0"
+
+
+def test_neighbours_of_any_batch():
+    """Two padded sentences a row of their own: all that is needed is where tokens stand."""
+    layout = Layout(
+        groups=torch.tensor([0, 0, 0, 0, 1, 1, 1, 1]), positions=torch.tensor([0, 1, 2, 3] * 2)
+    )
+    ordinary = torch.tensor([True] * 6 + [False] * 2)
+    near = neighbours(layout, torch.tensor([0, 3, 4, 5]), ordinary, 2)
+    found = [
+        [place for place, there in zip(*row, strict=True) if there]
+        for row in zip(near.places.tolist(), near.there.tolist(), strict=True)
+    ]
+    assert found == [[1, 2], [1, 2], [5], [4]]

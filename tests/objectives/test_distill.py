@@ -47,7 +47,7 @@ def teacher(request, tmp_path_factory):
 
 def distill(corpus, teacher, **changes):
     settings = Distill(teacher=str(teacher), languages=("aa",), longest=LONGEST, **changes)
-    bound = settings.for_corpus(corpus)
+    bound = settings.prepared(corpus)
     assert isinstance(bound, DistillOn)
     return bound
 
@@ -347,11 +347,11 @@ def test_shared_tokens_spell_the_same(corpus, teacher):
 
 def test_faults_are_said(corpus, teacher, tmp_path):
     with pytest.raises(RecipeError, match=r"distill\.teacher: name the model"):
-        Distill(languages=("aa",)).for_corpus(corpus)
+        Distill(languages=("aa",)).prepared(corpus)
     with pytest.raises(ModelError, match="no model folder"):
-        Distill(teacher=str(tmp_path / "none"), languages=("aa",)).for_corpus(corpus)
+        Distill(teacher=str(tmp_path / "none"), languages=("aa",)).prepared(corpus)
     with pytest.raises(CorpusError, match="has nothing for 'en'"):
-        Distill(teacher=str(teacher)).for_corpus(corpus)
+        Distill(teacher=str(teacher)).prepared(corpus)
     encoder = trainee_of(corpus, {"mlm": MLM()}).encoder
     with pytest.raises(RecipeError, match="Set it to"):
         Distill(teacher=str(teacher), languages=("aa",)).module(encoder, corpus)

@@ -25,6 +25,7 @@ _VERBS = (
     "transfer",
     "transplant",
     "vocabulary",
+    "cooccurrence",
     "show",
 )
 """In the order in which a newcomer meets them."""
@@ -68,6 +69,7 @@ def main() -> None:
     """Run the command line; a user's fault ends in its sentence, not in a traceback."""
     # verbs register themselves with `app`
     from isoglot.cli import (  # noqa: F401
+        cooccurrence,
         demo,
         draw,
         evaluate,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isoglot.corpus.build import PrepareConfig, is_prepared, prepare
+from isoglot.corpus.build import PrepareConfig, Progress, is_prepared, prepare
 from isoglot.corpus.cells import SourceConfig
 from isoglot.corpus.clean import CleanConfig
 from isoglot.corpus.corpus import Corpus
@@ -16,6 +16,7 @@ __all__ = [
     "Corpus",
     "Manifest",
     "PrepareConfig",
+    "Progress",
     "Shard",
     "SourceConfig",
     "Table",

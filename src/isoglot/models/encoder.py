@@ -42,7 +42,7 @@ class ModelConfig:
     start: str | None = None
     """Folder or Hugging Face name of the masked language model to start from."""
     size: Size | None = None
-    """Shape of a model made from scratch: XLM-R's classes, or BERT's for mbert."""
+    """Shape of a model made from scratch: XLM-R's classes, or BERT's and ALBERT's own."""
     layers: int | None = None
     """Number of layers of a model made from scratch, instead of its size's own."""
     hidden: int | None = None

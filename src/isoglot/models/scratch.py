@@ -1,22 +1,23 @@
 """Encoders made from scratch: the shapes, as transformers configs.
 
-All but `mbert` use XLM-R's classes (post-norm, GELU, learned positions). `xlm` is the shape of
-XLM-15: its own transformers classes take no 4-D mask, and differ from these in nothing that
-matters here once the language embeddings are the encoder's.
+All but `mbert` and `albert` use XLM-R's classes (post-norm, GELU, learned positions). `xlm` is the
+shape of XLM-15: its own transformers classes take no 4-D mask, and differ from these in nothing
+that matters here once the language embeddings are the encoder's. `albert` is ALBERT base: one layer
+used twelve times, and embeddings of 128 dimensions.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from transformers import BertConfig, XLMRobertaConfig
+from transformers import AlbertConfig, BertConfig, XLMRobertaConfig
 
 from isoglot.errors import ModelError
 
 if TYPE_CHECKING:
     from isoglot.models.encoder import ModelConfig
 
-Size = Literal["tiny", "small", "base", "large", "xlm", "mbert"]
+Size = Literal["tiny", "small", "base", "large", "xlm", "mbert", "albert"]
 
 
 class Shape(NamedTuple):
@@ -34,7 +35,9 @@ SHAPES: dict[Size, Shape] = {
     "large": Shape(24, 1024, 16),
     "xlm": Shape(12, 1024, 8),
     "mbert": Shape(12, 768, 12),
+    "albert": Shape(12, 768, 12),
 }
+_CLASSES: dict[Size, Any] = {"mbert": BertConfig, "albert": AlbertConfig}
 
 
 def scratch_config(
@@ -53,8 +56,8 @@ def scratch_config(
         raise ModelError(
             f"model.hidden ({shape.hidden}) must be a multiple of model.heads ({shape.heads})."
         )
-    of_bert = settings.size == "mbert"
-    return (BertConfig if of_bert else XLMRobertaConfig)(
+    of_bert = settings.size in _CLASSES
+    return _CLASSES.get(settings.size, XLMRobertaConfig)(
         vocab_size=vocabulary_size,
         num_hidden_layers=shape.layers,
         hidden_size=shape.hidden,

@@ -24,7 +24,7 @@ from isoglot.types import Batch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from isoglot.corpus import Corpus
+    from isoglot.corpus import Corpus, Progress
     from isoglot.types import Example, IntArray, Rows, Sequence, Vocabulary
 
 
@@ -155,8 +155,11 @@ class Objective(ABC):
         """Does it make anything of examples of this language (or pair of languages)?"""
         return True
 
-    def for_corpus(self, corpus: Corpus) -> Objective:  # noqa: ARG002
-        """The data half for a corpus: itself, unless it must know the corpus's tokenizer."""
+    def prepared(self, corpus: Corpus, progress: Progress | None = None) -> Objective:  # noqa: ARG002
+        """Make what it needs of a corpus beside its text, if it is not there; usually nothing.
+
+        Gives the objective that knows where it is. Of several processes, one goes first.
+        """
         return self
 
     @abstractmethod

@@ -20,7 +20,7 @@ of those with letters that are written in a script of the language asked for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -37,7 +37,9 @@ from isoglot.objectives.whole import masked, whole
 from isoglot.types import IGNORE, IntArray, Rows, Rule, Sequence, Text
 
 if TYPE_CHECKING:
-    from isoglot.corpus import Corpus
+    from typing import Self
+
+    from isoglot.corpus import Corpus, Progress
     from isoglot.models.encoder import Encoder
     from isoglot.types import Batch, Example, Vocabulary
 
@@ -64,6 +66,10 @@ class BTMLM(Slotted):
     def __post_init__(self) -> None:
         require(0 < self.pseudo_rate <= 1, "btmlm.pseudo_rate must be above 0 and at most 1")
         require(self.temperature > 0, "btmlm.temperature must be above 0")
+
+    @override
+    def prepared(self, corpus: Corpus, progress: Progress | None = None) -> Self:
+        return replace(self, masking=self.masking.prepared(corpus, progress))
 
     @override
     def lengths(self, sizes: IntArray) -> IntArray:

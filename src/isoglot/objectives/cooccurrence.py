@@ -30,13 +30,20 @@ from typing_extensions import override
 from isoglot.corpus.cooccurrence import PairConfig, PairTable, count_pairs
 from isoglot.errors import ModelError, require
 from isoglot.objectives.base import Encoded, LossSum, Objective, ObjectiveModule
-from isoglot.objectives.neighbours import Neighbours, neighbours, original_ids
+from isoglot.objectives.neighbours import (
+    Layout,
+    Neighbours,
+    layout_of_rows,
+    neighbours,
+    original_ids,
+)
 from isoglot.objectives.pair_lookup import PairLookup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
-    from isoglot.corpus import Corpus
+    from isoglot.corpus import Corpus, Progress
     from isoglot.models.encoder import Encoder
     from isoglot.types import BoolArray, Example, IntArray, Sequence, Vocabulary
 
@@ -77,6 +84,11 @@ class Cooccurrence(Objective):
         return self.on
 
     @override
+    def prepared(self, corpus: Corpus, progress: Progress | None = None) -> Self:
+        self._counted(corpus, progress)
+        return self
+
+    @override
     def lengths(self, sizes: IntArray) -> IntArray:
         return np.zeros((len(sizes), 0), np.int32)
 
@@ -96,8 +108,10 @@ class Cooccurrence(Objective):
 
     @override
     def module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:
-        table = count_pairs(corpus, self.pairs, workers=os.cpu_count() or 1)
-        return Regression(self, table, corpus.vocabulary.is_special, encoder)
+        return Regression(self, self._counted(corpus), corpus.vocabulary.is_special, encoder)
+
+    def _counted(self, corpus: Corpus, progress: Progress | None = None) -> PairTable:
+        return count_pairs(corpus, self.pairs, workers=os.cpu_count() or 1, progress=progress)
 
 
 class Regression(ObjectiveModule):
@@ -111,7 +125,10 @@ class Regression(ObjectiveModule):
         super().__init__()
         self.settings = settings
         self.lookup = PairLookup(table)
-        self.register_buffer("special", torch.from_numpy(is_special.copy()), persistent=False)
+        # what a model has beyond the tokenizer's words (tokens of languages) is special too
+        more = max(0, encoder.vocabulary_size - len(is_special))
+        special = np.pad(is_special, (0, more), constant_values=True)
+        self.register_buffer("special", torch.from_numpy(special), persistent=False)
         # the method and not the module: the weights stay the encoder's own
         self._output: Callable[[], torch.nn.Linear] = encoder.model.get_output_embeddings
         width = self._output().weight.shape[1]
@@ -123,16 +140,28 @@ class Regression(ObjectiveModule):
 
     @override
     def loss(self, encoded: Encoded) -> LossSum:
-        batch, settings = encoded.batch, self.settings
-        spans = [batch.spans[host] for host in settings.on if host in batch.spans]
+        batch = encoded.batch
+        spans = [batch.spans[host] for host in self.settings.on if host in batch.spans]
         sites = torch.cat([batch.positions[start:stop] for start, stop in spans])
-        ids = original_ids(batch)
-        near = neighbours(batch.rows, sites, ~self.special[ids], settings.pairs.window)
-        counts = self.lookup(ids[sites][:, None], ids[near.places]) * near.there
-        products = self._products(encoded.states.flatten(0, 1), sites, near, ids)
-        seen = counts > 0
-        trust = torch.where(seen, (counts / settings.x_max).clamp(max=1) ** settings.alpha, 0.0)
-        errors = products - torch.where(seen, counts, 1.0).log()
+        states = encoded.states.flatten(0, 1)
+        return self.regress(states, sites, original_ids(batch), layout_of_rows(batch.rows))
+
+    def regress(self, states: Tensor, sites: Tensor, ids: Tensor, layout: Layout) -> LossSum:
+        """The loss at some sites, of any batch.
+
+        Args:
+            states: (T, D) states of all its tokens.
+            sites: (N,) flat indices of the hidden tokens.
+            ids: (T,) the original ids, hidden ones too.
+            layout: which sentence each token stands in, and where.
+        """
+        settings = self.settings
+        near = neighbours(layout, sites, ~self.special[ids], settings.pairs.window)
+        logs, seen = self.lookup(ids[sites][:, None], ids[near.places])
+        seen &= near.there
+        # f(x) = min(1, (x / x_max)^alpha), of logs
+        trust = (settings.alpha * (logs - math.log(settings.x_max))).clamp(max=0).exp() * seen
+        errors = self._products(states, sites, near, ids) - logs
         losses = (trust * errors.square()).sum(dim=1) / self._divisors(near)
         return LossSum(
             total=losses.sum(),

@@ -40,7 +40,7 @@ from isoglot.objectives.whole import whole
 from isoglot.types import IGNORE, IntArray, Sequence
 
 if TYPE_CHECKING:
-    from isoglot.corpus import Corpus
+    from isoglot.corpus import Corpus, Progress
     from isoglot.objectives.same_words import BothWays
     from isoglot.types import Batch, Example, Rows, Vocabulary
 
@@ -104,7 +104,7 @@ class Distill(Objective):
         return ()
 
     @override
-    def for_corpus(self, corpus: Corpus) -> Objective:
+    def prepared(self, corpus: Corpus, progress: Progress | None = None) -> Objective:
         if self.teacher is None:
             raise RecipeError(
                 "objectives.distill.teacher: name the model to learn from, a folder with its "
@@ -126,7 +126,7 @@ class Distill(Objective):
 
     @override
     def module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:
-        bound = self.for_corpus(corpus)
+        bound = self.prepared(corpus)
         assert isinstance(bound, DistillOn)
         return Student(bound, encoder, corpus)
 

@@ -11,14 +11,19 @@ chosen and never drawn as replacements.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from isoglot.corpus.phrases import Phrases
+from isoglot.corpus.phrases import PhraseConfig, Phrases, phrases_of
 from isoglot.errors import require
 from isoglot.types import IGNORE, BoolArray, IntArray, LongArray, Vocabulary
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from isoglot.corpus import Corpus, Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +43,9 @@ class Masking:
     span_most: int = 10
     """Spans: the longest."""
     phrases: str | None = None
-    """Phrases of high PMI: the file that `isoglot.corpus.phrases.find_phrases` wrote."""
+    """Phrases of high PMI: a file of them; none means those found in the corpus, kept with it."""
+    pmi: PhraseConfig = field(default_factory=PhraseConfig)
+    """Phrases of high PMI: which n-grams they are, where none are given."""
 
     def __post_init__(self) -> None:
         require(0 < self.rate <= 1, "masking.rate must be above 0 and at most 1")
@@ -47,7 +54,12 @@ class Masking:
         require(sum(shares) <= 1, "masking's shares must add up to at most 1")
         require(0 < self.span_p <= 1, "masking.span_p must be above 0 and at most 1")
         require(self.span_most >= 1, "masking.span_most must be 1 or more")
-        require(self.unit != "pmi" or self.phrases is not None, "unit: pmi needs masking.phrases")
+
+    def prepared(self, corpus: Corpus, progress: Progress | None = None) -> Self:
+        """Masking that knows its phrases, found in a corpus unless they are given."""
+        if self.unit != "pmi" or self.phrases is not None:
+            return self
+        return replace(self, phrases=str(phrases_of(corpus, self.pmi, progress)))
 
     def budget(self, lengths: IntArray) -> IntArray:
         """How many of this many tokens are predicted."""
@@ -97,7 +109,8 @@ class Masking:
 
     def _starts(self, ids: IntArray, vocabulary: Vocabulary) -> BoolArray:
         """For each token: does a word, or a phrase, begin here?"""
-        if self.phrases is not None and self.unit == "pmi":
+        if self.unit == "pmi":
+            assert self.phrases is not None, "masking by PMI is prepared before it is used"
             return Phrases.open(self.phrases).starts(ids)
         return vocabulary.word_starts[ids]
 

@@ -10,7 +10,7 @@ expectation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -22,7 +22,9 @@ from isoglot.objectives.whole import masked, whole
 from isoglot.types import IntArray, Pair, Sequence, Text
 
 if TYPE_CHECKING:
-    from isoglot.corpus import Corpus
+    from typing import Self
+
+    from isoglot.corpus import Corpus, Progress
     from isoglot.models.encoder import Encoder
     from isoglot.types import Example, Vocabulary
 
@@ -38,6 +40,10 @@ class MLM(Objective):
 
     masking: Masking = field(default_factory=Masking)
     """What is hidden, and how."""
+
+    @override
+    def prepared(self, corpus: Corpus, progress: Progress | None = None) -> Self:
+        return replace(self, masking=self.masking.prepared(corpus, progress))
 
     @override
     def lengths(self, sizes: IntArray) -> IntArray:

@@ -11,7 +11,7 @@ the second sentence as in XLM, or run on as in PPA section 2.1; language ids can
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -23,7 +23,9 @@ from isoglot.objectives.whole import masked
 from isoglot.types import IGNORE, IntArray, Pair, Sequence
 
 if TYPE_CHECKING:
-    from isoglot.corpus import Corpus
+    from typing import Self
+
+    from isoglot.corpus import Corpus, Progress
     from isoglot.models.encoder import Encoder
     from isoglot.types import Example, Vocabulary
 
@@ -47,6 +49,10 @@ class TLM(Objective):
     """What stands between the sentences; see the drawing above."""
     language_ids: bool = True
     """Tell the model which language each token has, if it has language embeddings."""
+
+    @override
+    def prepared(self, corpus: Corpus, progress: Progress | None = None) -> Self:
+        return replace(self, masking=self.masking.prepared(corpus, progress))
 
     @override
     def lengths(self, sizes: IntArray) -> IntArray:

@@ -23,7 +23,7 @@ from isoglot.pretrain.config import objectives_of
 from isoglot.pretrain.devices import for_processes, make_accelerator, same_bits_twice
 from isoglot.pretrain.epochs import steps_of
 from isoglot.pretrain.filling import fill, wanting
-from isoglot.pretrain.hooks import Console, MetricsFile, Trackers, Validation, Writers
+from isoglot.pretrain.hooks import Console, MetricsFile, Preparing, Trackers, Validation, Writers
 from isoglot.pretrain.hooks.record import step_record
 from isoglot.pretrain.loop import Stage, Step, anyone, training_steps
 from isoglot.pretrain.optim import hand_on, make_optimizer
@@ -110,18 +110,19 @@ class _Run:
         if self.on_gpu and config.deterministic:
             same_bits_twice()
         torch.manual_seed(key_of(config.seed, "weights") >> 1)
-        self.objectives = {
-            name: found.for_corpus(corpus) for name, found in objectives_of(config).items()
-        }
+        # what an objective must find or count in the corpus is made by one process, and kept
+        with self.accelerator.main_process_first():
+            told = Preparing(self.terminal)
+            self.objectives = {
+                name: found.prepared(corpus, told) for name, found in objectives_of(config).items()
+            }
         self.steps = [
             steps_of(stage, corpus, self.objectives, config.batch, seed=config.seed, number=number)
             for number, stage in enumerate(config.stages)
         ]
         encoder = Encoder.build(self._start(), corpus.vocabulary, languages=corpus.languages)
         encoder.check_length(config.batch.row_length)
-        # what an objective must count in the corpus is counted by one process, and kept
-        with self.accelerator.main_process_first():
-            self.trainee = Trainee(encoder, self.objectives, corpus).to(self.accelerator.device)
+        self.trainee = Trainee(encoder, self.objectives, corpus).to(self.accelerator.device)
         self.sentence_head = sentence_head(self.trainee, config.export)
         self.state = checkpoint.State(
             stage=0,

@@ -38,6 +38,7 @@ class Chunk:
 
     language: str
     pieces: tuple[Piece, ...]
+    num_tokens: int
 
 
 def columns_by_language(corpus: Corpus, config: PairConfig) -> dict[str, list[tuple[Shard, str]]]:
@@ -72,7 +73,7 @@ def cut(language: str, columns: list[tuple[Shard, str]], most: int) -> Iterator[
         while first < shard.num_rows:
             last = int(np.searchsorted(offsets, int(offsets[first]) + room, "right")) - 1
             if last <= first and pieces:
-                yield Chunk(language, tuple(pieces))
+                yield Chunk(language, tuple(pieces), most - room)
                 pieces, room = [], most
                 continue
             last = min(max(last, first + 1), shard.num_rows)
@@ -80,4 +81,4 @@ def cut(language: str, columns: list[tuple[Shard, str]], most: int) -> Iterator[
             room -= int(offsets[last] - offsets[first])
             first = last
     if pieces:
-        yield Chunk(language, tuple(pieces))
+        yield Chunk(language, tuple(pieces), most - room)

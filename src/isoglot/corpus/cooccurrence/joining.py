@@ -1,91 +1,116 @@
-"""Runs joined into one table: the same rows of all runs added, a block of rows at a time."""
+"""Runs joined into one table: the same rows of all runs added, a range of rows at a time.
+
+A range is joined by whichever process, into a part of the table; the parts, one after the other,
+are the table.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from isoglot.corpus.cooccurrence import kernels
 from isoglot.corpus.cooccurrence.runs import Run, blocks
-from isoglot.corpus.cooccurrence.table import COUNTS, KEYS
-from isoglot.corpus.disk import writing
+from isoglot.corpus.cooccurrence.settings import PairConfig
+from isoglot.corpus.cooccurrence.table import KEYS, LOGS
+from isoglot.corpus.disk import PARTIAL, writing
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
-    from isoglot.types import FloatArray, LongArray
+    from isoglot.types import LongArray
+
+_COPIED = 1 << 24
 
 
-def join_runs(
-    runs: list[tuple[Path, str]],
-    constants: dict[str, float],
-    folder: Path,
-    *,
-    size: int,
-    floor: float,
-    block: int,
-    workers: int,
-) -> int:
-    """Writes the keys and counts of all pairs, ascending; gives their number.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinTask:
+    """A range of rows to be joined, by whichever process."""
 
-    Args:
-        runs: folders of runs and their languages; those of a language follow each other.
-        constants: what the sums of a language are multiplied with.
-        folder: where the table is written.
-        size: of the vocabulary.
-        floor: what a pair must count to be kept.
-        block: the most pairs of all runs that are joined at a time, unless one row has more.
-        workers: blocks that are joined side by side.
-    """
-    opened = [Run.open(run) for run, _ in runs]
-    numbers = {language: number for number, language in enumerate(constants)}
-    languages = np.array([numbers[language] for _, language in runs], np.int64)
-    factors = np.array(list(constants.values()), np.float64)
+    runs: tuple[tuple[Path, str], ...]
+    """Folders of runs and their languages; those of a language follow each other."""
+    factors: dict[str, float]
+    """What the sums of a language are multiplied with."""
+    first: int
+    last: int
+    """The rows [first, last)."""
+    part: Path
+    """The folder where this range of the table is kept."""
+    config: PairConfig
+    size: int
+    """Of the vocabulary."""
+
+
+def ranges(runs: Sequence[Path], size: int, block: int) -> list[tuple[int, int]]:
+    """Ranges of rows with at most so many pairs in all runs together, unless one row has more."""
     # where a row lies in each run takes room as its pairs do
-    total = len(opened) * np.arange(size + 1)
-    for run in opened:
-        total += run.starts
-    ranges = blocks(total, block)
-
-    def join(rows: tuple[int, int]) -> tuple[LongArray, kernels.Counts]:
-        return _join_rows(opened, *rows, languages, factors, floor=floor, size=size)
-
-    written = 0
-    with (
-        writing(folder),
-        (folder / KEYS).open("wb") as keys_file,
-        (folder / COUNTS).open("wb") as counts_file,
-        ThreadPoolExecutor(workers) as pool,
-    ):
-        # as many at a time as there are workers: what waits to be written is memory too
-        for first in range(0, len(ranges), workers):
-            for keys, counts in pool.map(join, ranges[first : first + workers]):
-                keys.tofile(keys_file)
-                counts.tofile(counts_file)
-                written += len(keys)
-    return written
+    total = len(runs) * np.arange(size + 1)
+    for run in runs:
+        total += Run.open(run).starts
+    return blocks(total, block)
 
 
-def _join_rows(
-    runs: list[Run],
-    first: int,
-    last: int,
-    languages: LongArray,
-    factors: FloatArray,
-    *,
-    floor: float,
-    size: int,
-) -> tuple[LongArray, kernels.Counts]:
-    """The keys and counts of the rows [first, last) of all runs."""
+def join_range(task: JoinTask) -> int:
+    """Joins a range of rows into a part of the table, unless it is there; gives its pairs."""
+    if not task.part.exists():
+        keys, logs = _joined(task)
+        partial = task.part.with_name(task.part.name + PARTIAL)
+        with writing(task.part):
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            keys.tofile(partial / KEYS)
+            logs.astype(task.config.kept, copy=False).tofile(partial / LOGS)
+            partial.rename(task.part)
+    return (task.part / KEYS).stat().st_size // 8
+
+
+def put_together(parts: Sequence[Path], folder: Path, kept: str, *, workers: int) -> None:
+    """Writes the table of all parts, in their order."""
+    for name, whole in ((KEYS, folder / KEYS), (LOGS, folder / f"{LOGS}.{kept}")):
+        sizes = [(part / name).stat().st_size for part in parts]
+        places = accumulate(sizes[:-1], initial=0)
+
+        def put(part: Path, place: int, name: str = name, whole: Path = whole) -> None:
+            with (part / name).open("rb") as file, whole.open("r+b") as table:
+                table.seek(place)
+                shutil.copyfileobj(file, table, _COPIED)
+
+        with writing(folder), ThreadPoolExecutor(workers) as pool:
+            whole.touch()
+            os.truncate(whole, sum(sizes))
+            list(pool.map(put, parts, places))
+
+
+def _joined(task: JoinTask) -> tuple[LongArray, kernels.Logs]:
+    """The keys of a range of rows, and the logs of their counts."""
+    first, last = task.first, task.last
+    runs = [Run.open(run) for run, _ in task.runs]
+    numbers = {language: number for number, language in enumerate(task.factors)}
+    languages = np.array([numbers[language] for _, language in task.runs], np.int64)
     bounds = np.stack([run.starts[first : last + 1] - run.starts[first] for run in runs])
     bounds += np.cumsum(np.append(0, bounds[:-1, -1]))[:, None]
-    spans = [slice(int(run.starts[first]), int(run.starts[last])) for run in runs]
-    others = np.concatenate([run.others[span] for run, span in zip(runs, spans, strict=True)])
-    weights = np.concatenate([run.weights[span] for run, span in zip(runs, spans, strict=True)])
-    keys, counts = np.empty(len(others), np.int64), np.empty(len(others), np.float32)
+    kind = np.int64 if any(run.wide for run in runs) else np.uint32
+    others, weights = np.empty(bounds[-1, -1], np.int32), np.empty(bounds[-1, -1], kind)
+    for run, (begin, end) in zip(runs, bounds[:, [0, -1]].tolist(), strict=True):
+        run.read(first, last, others[begin:end], weights[begin:end])
+    keys, logs = np.empty(len(others), np.int64), np.empty(len(others), np.float32)
     number = kernels.join(
-        others, weights, bounds, first, languages, factors, floor, size, keys, counts
+        others,
+        weights,
+        bounds,
+        first,
+        languages,
+        np.array(list(task.factors.values()), np.float64),
+        task.config.floor,
+        task.size,
+        keys,
+        logs,
     )
-    return keys[:number], counts[:number]
+    return keys[:number], logs[:number]

@@ -7,6 +7,7 @@ long as the vocabulary then adds a row up without comparing anything.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,12 +18,19 @@ if TYPE_CHECKING:
     from isoglot.types import BoolArray, FloatArray, IntArray, LongArray
 
 Packed = npt.NDArray[np.uint32]
-Counts = npt.NDArray[np.float32]
+Weights = npt.NDArray[np.uint32] | npt.NDArray[np.int64]
+"""Sums of shares: of 32 bits wherever a chunk cannot have larger ones."""
+Logs = npt.NDArray[np.float32]
 
 _BITS = 4
 _DISTANCE = (1 << _BITS) - 1
-_DENSE = 16
-"""A row with more than one in so many of its places filled is read off in order, not sorted."""
+_FEW = 8
+"""Ids are sorted by comparing where so many times their number is below the bit set's words."""
+_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+"""Multiplied by a power of two, its first six bits tell which power."""
+_PLACES = np.zeros(64, np.int64)
+for _power in range(64):
+    _PLACES[(int(_DE_BRUIJN) << _power) % 2**64 >> 58] = _power
 
 
 @njit(nogil=True, cache=True)
@@ -74,17 +82,23 @@ def scatter(
 
 @njit(nogil=True, cache=True)
 def _in_order(
-    touched: IntArray, number: int, sums: npt.NDArray[np.generic], row: int
+    touched: IntArray, number: int, bits: npt.NDArray[np.uint64]
 ) -> None:  # pragma: no cover - compiled
-    """Sort the places of a row that hold something."""
-    if number * _DENSE < len(sums) - row:
+    """Sort the first `number` ids of `touched`; `bits` is zero before and after."""
+    if number * _FEW < len(bits):
         touched[:number].sort()
         return
+    for place in range(number):
+        bits[touched[place] >> 6] |= np.uint64(1) << np.uint64(touched[place] & 63)
     n = 0
-    for other in range(row, len(sums)):
-        if sums[other] != 0:
-            touched[n] = other
+    for word in range(len(bits)):
+        left = bits[word]
+        bits[word] = 0
+        while left:
+            lowest = left & (~left + np.uint64(1))
+            touched[n] = (word << 6) + _PLACES[(lowest * _DE_BRUIJN) >> np.uint64(58)]
             n += 1
+            left ^= lowest
 
 
 @njit(nogil=True, cache=True)
@@ -96,7 +110,7 @@ def add_up(
     shares: LongArray,
     size: int,
     others: IntArray,
-    weights: LongArray,
+    weights: Weights,
     ends: LongArray,
 ) -> int:  # pragma: no cover - compiled
     """The sums of the rows [first, last): `others` ascending in a row, `weights`, and its `ends`.
@@ -104,6 +118,7 @@ def add_up(
     Gives the number of distinct pairs.
     """
     sums, touched = np.zeros(size, np.int64), np.empty(size, np.int32)
+    bits = np.zeros((size >> 6) + 1, np.uint64)
     n = 0
     for row in range(first, last):
         number = 0
@@ -114,7 +129,7 @@ def add_up(
                 number += 1
             # a token beside itself is the neighbour of both
             sums[other] += 2 * share if other == row else share
-        _in_order(touched, number, sums, row)
+        _in_order(touched, number, bits)
         for other in touched[:number]:
             others[n], weights[n] = other, sums[other]
             sums[other] = 0
@@ -126,7 +141,7 @@ def add_up(
 @njit(nogil=True, cache=True)
 def _add_run(
     others: IntArray,
-    weights: LongArray,
+    weights: Weights,
     start: int,
     stop: int,
     sums: LongArray,
@@ -146,7 +161,7 @@ def _add_run(
 @njit(nogil=True, cache=True)
 def join(
     others: IntArray,
-    weights: LongArray,
+    weights: Weights,
     bounds: LongArray,
     first: int,
     languages: LongArray,
@@ -154,15 +169,17 @@ def join(
     floor: float,
     size: int,
     keys: LongArray,
-    counts: Counts,
+    logs: Logs,
 ) -> int:  # pragma: no cover - compiled
     """Add the same rows of several runs: integers in a language first, then times its constant.
 
     Row r of run k, whose number is `first` + r, lies at `bounds[k, r]` to `bounds[k, r + 1]`; the
-    runs of a language follow each other. Gives the number of pairs that reach the floor.
+    runs of a language follow each other. Gives the number of pairs that reach the floor, whose keys
+    and logs of counts are then in `keys` and `logs`.
     """
     sums, touched = np.zeros(size, np.int64), np.empty(size, np.int32)
     totals, found = np.zeros(size, np.float64), np.empty(size, np.int32)
+    bits = np.zeros((size >> 6) + 1, np.uint64)
     n = 0
     for r in range(bounds.shape[1] - 1):
         row, number, ascending = first + r, 0, True
@@ -182,10 +199,10 @@ def join(
                 totals[other] += constants[language] * sums[other]
                 sums[other] = 0
         if not ascending:
-            _in_order(found, number, totals, row)
+            _in_order(found, number, bits)
         for other in found[:number]:
             if totals[other] >= floor:
-                keys[n], counts[n] = np.int64(row) * size + other, totals[other]
+                keys[n], logs[n] = np.int64(row) * size + other, math.log(totals[other])
                 n += 1
             totals[other] = 0
     return n

@@ -1,76 +1,88 @@
 """A run: the integer counts of one chunk on disk, by rows, so that runs are added row by row.
 
 A folder with three plain files: `starts` (where each row begins), `others` (the larger ids,
-ascending in a row) and `weights` (sums of shares). It appears under its name whole or not at all.
+ascending in a row) and `weights` (sums of shares, of 32 or 64 bits). It appears under its name
+whole or not at all.
 """
 
 from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from isoglot.corpus.cooccurrence import kernels
+from isoglot.corpus.cooccurrence.chunks import Chunk
+from isoglot.corpus.cooccurrence.settings import PairConfig
 from isoglot.corpus.disk import PARTIAL, writing
-from isoglot.types import IntArray, LongArray
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from isoglot.corpus.cooccurrence.chunks import Chunk
-    from isoglot.corpus.cooccurrence.settings import PairConfig
-    from isoglot.types import BoolArray
+from isoglot.types import BoolArray, LongArray
 
 BLOCK = 4_000_000
 """The most pairs that are added up, or joined, before they are written."""
+_NARROW = 2**32
+"""Sums below this are kept in 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The counts of a chunk, mapped."""
+    """The counts of a chunk; where its rows begin is mapped, the rest is read when asked for."""
 
+    folder: Path
     starts: LongArray
-    others: IntArray
-    weights: LongArray
+    wide: bool
+    """Do weights have 64 bits?"""
 
     @classmethod
     def open(cls, folder: Path) -> Run:
-        """Maps the files of a run."""
+        """Opens the files of a run."""
         rows = (folder / "starts").stat().st_size // 8
-        starts = mapped(folder / "starts", np.int64, rows)
-        return cls(
-            starts,
-            mapped(folder / "others", np.int32, int(starts[-1])),
-            mapped(folder / "weights", np.int64, int(starts[-1])),
-        )
+        starts = mapped(folder / "starts", np.dtype(np.int64), rows)
+        return cls(folder, starts, (folder / "weights").stat().st_size > 4 * int(starts[-1]))
+
+    def read(self, first: int, last: int, others: Any, weights: Any) -> None:
+        """Fill two arrays with the rows [first, last)."""
+        begin, end = int(self.starts[first]), int(self.starts[last])
+        # read and not mapped: pages of a map would add up to the whole file in memory
+        others[:] = _read(self.folder / "others", np.dtype(np.int32), begin, end)
+        kind = np.dtype(np.int64 if self.wide else np.uint32)
+        weights[:] = _read(self.folder / "weights", kind, begin, end)
 
 
-def mapped(file: Path, kind: type[np.generic], number: int) -> np.ndarray:
-    """A plain file as an array; writing to the array does not write to the file."""
-    if number == 0:
-        return np.zeros(0, kind)
-    return np.memmap(file, kind, "c", shape=(number,))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountTask:
+    """A chunk to be counted, by whichever process."""
+
+    chunk: Chunk
+    config: PairConfig
+    ordinary: BoolArray
+    """For each id: is it counted?"""
+    folder: Path
+    """Where the run is kept."""
+    block: int = BLOCK
+    """The most pairs that are added up before they are written."""
 
 
-def count_chunk(
-    chunk: Chunk, config: PairConfig, ordinary: BoolArray, folder: Path, *, block: int = BLOCK
-) -> None:
-    """Counts the pairs of a chunk into a run, unless it is there already."""
-    if folder.exists():
-        return
-    starts, packed = _sorted_pairs(chunk, config, ordinary)
-    size, shares = len(ordinary), config.shares()
+def count_chunk(task: CountTask) -> int:
+    """Counts the pairs of a chunk into a run, unless it is there already; gives its tokens."""
+    if task.folder.exists():
+        return task.chunk.num_tokens
+    starts, packed = _sorted_pairs(task.chunk, task.config, task.ordinary)
+    size, shares = len(task.ordinary), task.config.shares()
+    # a token beside itself counts twice
+    largest = 2 * int(shares.max()) * len(packed)
+    kind = np.dtype(np.uint32 if largest < _NARROW else np.int64)
     lengths = [np.zeros(1, np.int64)]
-    partial = folder.with_name(folder.name + PARTIAL)
-    with writing(folder):
+    partial = task.folder.with_name(task.folder.name + PARTIAL)
+    with writing(task.folder):
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         with (partial / "others").open("wb") as other, (partial / "weights").open("wb") as weight:
-            for first, last in blocks(starts, block):
-                most = min(int(starts[last] - starts[first]), block + size)
-                others, weights = np.empty(most, np.int32), np.empty(most, np.int64)
+            for first, last in blocks(starts, task.block):
+                most = min(int(starts[last] - starts[first]), task.block + size)
+                others, weights = np.empty(most, np.int32), np.empty(most, kind)
                 ends = np.empty(last - first, np.int64)
                 number = kernels.add_up(
                     packed, starts, first, last, shares, size, others, weights, ends
@@ -79,7 +91,8 @@ def count_chunk(
                 weights[:number].tofile(weight)
                 lengths.append(np.diff(ends, prepend=0))
         np.cumsum(np.concatenate(lengths)).tofile(partial / "starts")
-        partial.rename(folder)
+        partial.rename(task.folder)
+    return task.chunk.num_tokens
 
 
 def blocks(starts: LongArray, most: int) -> list[tuple[int, int]]:
@@ -91,6 +104,17 @@ def blocks(starts: LongArray, most: int) -> list[tuple[int, int]]:
         found.append((first, last))
         first = last
     return found
+
+
+def mapped(file: Path, kind: np.dtype[Any], number: int) -> Any:
+    """A plain file as an array; writing to the array does not write to the file."""
+    if number == 0:
+        return np.zeros(0, kind)
+    return np.memmap(file, kind, "c", shape=(number,))
+
+
+def _read(file: Path, kind: np.dtype[Any], begin: int, end: int) -> Any:
+    return np.fromfile(file, kind, end - begin, offset=begin * kind.itemsize)
 
 
 def _sorted_pairs(

@@ -34,12 +34,16 @@ class PairConfig:
     """Multiply by tokens of the pivot language ÷ tokens of the language (the paper's c_lang)."""
     pivot: str | None = None
     """The pivot language; none means en, or where there is no en the one with the most tokens."""
+    languages: tuple[str, ...] = ()
+    """Languages to count, all into one table; none means all there are."""
     sources: tuple[str, ...] = ()
     """Sources to count in, each side of pairs in its language; none means all of kind text."""
     floor: float = 0.0
     """Pairs that count less than this are left out."""
+    kept: Literal["float32", "float16"] = "float32"
+    """How logs of counts are kept; float16 errs by up to 0.05 %, and saves 2 of 12 bytes."""
     memory: float = 1024.0
-    """MiB that counting may take, whatever the size of the corpus; never changes a count."""
+    """MiB that counting may take beside the mapped text, whatever its size; changes no count."""
 
     def __post_init__(self) -> None:
         require(1 <= self.window <= MOST_WINDOW, f"pairs.window must be from 1 to {MOST_WINDOW}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isoglot.corpus.phrases.find import PhraseConfig, find_phrases
+from isoglot.corpus.phrases.find import PhraseConfig, find_phrases, phrases_of
 from isoglot.corpus.phrases.phrases import Phrases
 
-__all__ = ["PhraseConfig", "Phrases", "find_phrases"]
+__all__ = ["PhraseConfig", "Phrases", "find_phrases", "phrases_of"]

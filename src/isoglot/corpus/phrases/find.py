@@ -1,17 +1,22 @@
 """The phrases of a prepared corpus: in each language, the frequent n-grams of the highest PMI.
 
 Reads the training text; writes one table of phrases for all languages (`Phrases`), since masking
-meets them by their tokens. PMI-Masking (Levine et al., 2021), the baseline of MLM-GC.
+meets them by their tokens. PMI-Masking (Levine et al., 2021), the baseline of MLM-GC: n-grams are
+ranked among those of their own length, as longer ones have higher scores, and the rankings taken
+from in turn. Where we differ: n-grams are of tokens, not of words.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
+from hashlib import sha256
 from io import BytesIO
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from isoglot.corpus.cooccurrence.count import FOLDER
 from isoglot.corpus.disk import write_atomically
 from isoglot.corpus.phrases.ngrams import frequent, scores
 from isoglot.corpus.phrases.phrases import NOTHING, Phrases
@@ -20,6 +25,7 @@ from isoglot.errors import require
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from isoglot.corpus.build import Progress
     from isoglot.corpus.corpus import Corpus
     from isoglot.types import BoolArray, IntArray, LongArray
 
@@ -33,7 +39,7 @@ class PhraseConfig:
     least: int = 10
     """Occurrences in a language that an n-gram needs."""
     most: int = 100_000
-    """Phrases of a language: those of the highest PMI, and only above 0."""
+    """Phrases of a language: the highest PMI of each length in turn, and only above 0."""
     tokens: int = 20_000_000
     """Tokens of each language that are looked at, from the beginning; bounds memory."""
 
@@ -44,11 +50,24 @@ class PhraseConfig:
         require(self.tokens >= 1, "phrases.tokens must be 1 or more")
 
 
-def find_phrases(corpus: Corpus, config: PhraseConfig, file: Path) -> Phrases:
+def phrases_of(corpus: Corpus, config: PhraseConfig, progress: Progress | None = None) -> Path:
+    """The file of a corpus's phrases in its own folder, made unless it is there."""
+    settings = json.dumps([corpus.fingerprint, asdict(config)])
+    file = corpus.folder / FOLDER / f"phrases-{sha256(settings.encode()).hexdigest()[:16]}.npy"
+    if not file.exists():
+        find_phrases(corpus, config, file, progress)
+    return file
+
+
+def find_phrases(
+    corpus: Corpus, config: PhraseConfig, file: Path, progress: Progress | None = None
+) -> Phrases:
     """Finds the phrases of all languages in the sources of kind text, and writes them to a file."""
     ordinary = ~corpus.vocabulary.is_special
     found = [np.zeros((0, config.longest), np.int32)]
-    for language in corpus.languages:
+    for number, language in enumerate(corpus.languages):
+        if progress is not None:
+            progress("find phrases", number, len(corpus.languages))
         ids, offsets = _text(corpus, language, config.tokens)
         found.append(best_phrases(ids, offsets, ordinary, config))
     table = np.unique(np.concatenate(found), axis=0)
@@ -63,16 +82,16 @@ def best_phrases(
 ) -> IntArray:
     """The phrases of one language, a row each, filled up with `NOTHING`."""
     levels = frequent(ids, offsets, ordinary, longest=config.longest, least=config.least)
-    tables, pmi = [], []
+    tables, ranks = [], []
     for n in range(2, config.longest + 1):
-        tokens = levels[n - 1].tokens
-        table = np.full((len(tokens), config.longest), NOTHING, np.int32)
-        table[:, :n] = tokens
+        pmi = scores(levels, n, len(ordinary))
+        best = np.argsort(-pmi, kind="stable")[: np.count_nonzero(pmi > 0)]
+        table = np.full((len(best), config.longest), NOTHING, np.int32)
+        table[:, :n] = levels[n - 1].tokens[best]
         tables.append(table)
-        pmi.append(scores(levels, n, len(ordinary)))
-    table, score = np.concatenate(tables), np.concatenate(pmi)
-    order = np.argsort(-score, kind="stable")[: config.most]
-    return np.asarray(table[order[score[order] > 0]])
+        ranks.append(np.arange(len(best)))
+    in_turn = np.argsort(np.concatenate(ranks), kind="stable")[: config.most]
+    return np.asarray(np.concatenate(tables)[in_turn])
 
 
 def _text(corpus: Corpus, language: str, most: int) -> tuple[IntArray, LongArray]:

@@ -84,6 +84,6 @@ def _open(file: str) -> Phrases:
         return Phrases(np.load(Path(file).expanduser(), allow_pickle=False))
     except (OSError, ValueError) as error:
         raise CorpusError(
-            f"{file}: is no file of phrases ({error}). Make one with "
-            "isoglot.corpus.phrases.find_phrases."
+            f"{file}: is no file of phrases ({error}). Make one with isoglot cooccurrence phrases, "
+            "or leave masking.phrases out: they are then found in the corpus."
         ) from error

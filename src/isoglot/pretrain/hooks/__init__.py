@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from isoglot.pretrain.hooks.console import Console
 from isoglot.pretrain.hooks.metrics import MetricsFile
+from isoglot.pretrain.hooks.preparing import Preparing
 from isoglot.pretrain.hooks.trackers import Trackers
 from isoglot.pretrain.hooks.validation import Validation
 
@@ -46,4 +47,4 @@ class Writers:
             writer.close()
 
 
-__all__ = ["Console", "MetricsFile", "Trackers", "Validation", "Writers"]
+__all__ = ["Console", "MetricsFile", "Preparing", "Trackers", "Validation", "Writers"]

@@ -1,0 +1,200 @@
+"""Does regression on co-occurrence bring languages together? On generated text, seeds side by side.
+
+    python benchmarks/mlm_gc.py WORK [VARIANT ...] [--seeds 3] [--steps 1000] [--languages en,de]
+
+Trains every variant with every seed for the same number of steps on the testbed's text (no
+translations, except for the variants with TLM), two runs at a time, and prints means ± standard
+deviations over seeds:
+
+    perplexity of hidden tokens in held-out text, mean over languages
+    gc         loss of the regression there
+    cosine     of words and their translations in the embedding table (the paper's Table 2); beside
+               it the cosine of words that are no translations, without which it says little
+    p@1        a word's nearest neighbour (CSLS) in the table is its translation, in percent
+    accuracy   a test sentence's nearest neighbour is its translation, at the best layer, centred,
+               in percent
+
+Finished runs are kept in WORK and not run again; with --minutes, no run begins after so many.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "none": ("ablations/mlm-gc-tiny-none", ()),
+    "gc": ("mlm-gc-tiny", ()),
+    "n=1": ("mlm-gc-tiny", ("objectives.cooccurrence.pairs.window=1",)),
+    "n=3": ("mlm-gc-tiny", ("objectives.cooccurrence.pairs.window=3",)),
+    "n=4": ("mlm-gc-tiny", ("objectives.cooccurrence.pairs.window=4",)),
+    "lambda=0.1": ("mlm-gc-tiny", ("objectives.cooccurrence.weight=0.1",)),
+    "lambda=0.5": ("mlm-gc-tiny", ("objectives.cooccurrence.weight=0.5",)),
+    "lambda=2": ("mlm-gc-tiny", ("objectives.cooccurrence.weight=2.0",)),
+    "released": ("mlm-gc-tiny", ("objectives.cooccurrence.pairs.weights=released",)),
+    "output": ("ablations/mlm-gc-tiny-output", ()),
+    "alone": ("ablations/mlm-gc-tiny-alone", ()),
+    "pmi": ("ablations/mlm-gc-tiny-pmi", ()),
+    "none+tlm": ("ablations/mlm-gc-tiny-none+tlm", ()),
+    "gc+tlm": ("ablations/mlm-gc-tiny+tlm", ()),
+    "no warm-up": ("mlm-gc-tiny", ("optimizer.warmup=0",)),
+    "no scale": ("mlm-gc-tiny", ("objectives.cooccurrence.scale=false",)),
+    "no factor": ("mlm-gc-tiny", ("objectives.cooccurrence.factor=none",)),
+    "no warm-up, no gc": ("ablations/mlm-gc-tiny-none", ("optimizer.warmup=0",)),
+}
+"""Name -> a recipe and what is changed in it."""
+
+
+def train(work: Path, variant: str, seed: int, steps: int) -> dict[str, float]:
+    """Train and score one variant with one seed."""
+    import torch
+    from rich.console import Console
+
+    from isoglot.cli.progress import without_bars_of_others
+    from isoglot.corpus import Corpus
+    from isoglot.pretrain.run import pretrain
+    from isoglot.recipe import load_recipe
+
+    torch.set_num_threads(1)
+    without_bars_of_others()
+    name, changes = VARIANTS[variant]
+    recipe = load_recipe(name, [*changes, f"seed={seed}", "checkpoints.every=100"])
+    recipe = replace(recipe, stages=tuple(replace(stage, steps=steps) for stage in recipe.stages))
+    out = _folder(work, variant, seed, steps)
+    done = pretrain(
+        recipe,
+        Corpus.open(work / "testbed/corpus"),
+        out,
+        resume=out.exists(),
+        terminal=Console(quiet=True),
+    )
+    assert done.model is not None
+    return {**losses(out), **scores(work, done.model, out)}
+
+
+def losses(run: Path) -> dict[str, float]:
+    """The last held-out perplexity and loss of a run."""
+    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    found: dict[str, float] = {}
+    for record in records:
+        for metric, name in (
+            ("valid/mlm/mean perplexity", "perplexity"),
+            ("valid/cooccurrence/mean loss", "gc"),
+        ):
+            if metric in record:
+                found[name] = record[metric]
+    return found
+
+
+def scores(work: Path, model: Path, out: Path) -> dict[str, float]:
+    """Words in the embedding table and sentences at the best layer."""
+    import torch
+    import torch.nn.functional as F
+    from transformers import AutoModel, AutoTokenizer
+
+    from isoglot.evaluate import best_layer
+    from isoglot.evaluate.lexicon import csls
+    from isoglot.evaluate.run import evaluate_retrieval
+
+    files = sorted((work / "testbed/raw/test").glob("*.tsv"))
+    results = evaluate_retrieval(model, files, most=300, center=True)
+    results.write(out / "results.json")
+    values: dict[str, list[float]] = {"cosine": [], "others": [], "p@1": []}
+    table = AutoModel.from_pretrained(model).get_input_embeddings().weight.detach()
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    for file in sorted((work / "testbed/raw/dictionaries").glob("*.txt")):
+        rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()]
+        sides = []
+        for side in zip(*rows, strict=True):
+            pieces = tokenizer(list(side), add_special_tokens=False)["input_ids"]
+            vectors = torch.stack([table[ids].mean(dim=0) for ids in pieces])
+            sides.append(F.normalize(vectors, dim=-1))
+        cosines = sides[0] @ sides[1].T
+        diagonal = cosines.diagonal()
+        values["cosine"].append(float(diagonal.mean()))
+        others = (cosines.sum() - diagonal.sum()) / (cosines.numel() - len(diagonal))
+        values["others"].append(float(others))
+        # a word may stand in several lines: any of its translations is right
+        right = set(map(tuple, rows))
+        best = csls(cosines).argmax(dim=1).tolist()
+        hits = [(row[0], rows[number][1]) in right for row, number in zip(rows, best, strict=True)]
+        values["p@1"].append(100 * fmean(hits))
+    accuracy = 100 * fmean(best_layer(results.scores)[1].values())
+    return {**{name: fmean(found) for name, found in values.items()}, "accuracy": accuracy}
+
+
+def _folder(work: Path, variant: str, seed: int, steps: int) -> Path:
+    return work / "runs" / f"{variant.replace(' ', '-').replace(',', '')}-{steps}-seed{seed}"
+
+
+def table(work: Path, variants: list[str], seeds: int, steps: int) -> str:
+    """What is finished, as a Markdown table."""
+    names = ("perplexity", "gc", "cosine", "others", "p@1", "accuracy")
+    lines = ["| variant | seeds | " + " | ".join(names) + " |", "| --- " * (len(names) + 2) + "|"]
+    for variant in variants:
+        files = [_folder(work, variant, seed, steps) / "scores.json" for seed in range(seeds)]
+        found = [json.loads(file.read_text()) for file in files if file.exists()]
+        cells = []
+        for name in names:
+            values = [run[name] for run in found if name in run]
+            spread = f" ± {stdev(values):.2f}" if len(values) > 1 else ""
+            cells.append(f"{fmean(values):.2f}{spread}" if values else "")
+        lines.append(f"| {variant} | {len(found)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _job(job: tuple[Path, str, int, int, float]) -> None:
+    work, variant, seed, steps, deadline = job
+    if time.time() > deadline:
+        return
+    found = train(work, variant, seed, steps)
+    kept = _folder(work, variant, seed, steps) / "scores.json"
+    kept.write_text(json.dumps(found))
+    print(f"{variant}, seed {seed}: {json.dumps({k: round(v, 3) for k, v in found.items()})}")
+
+
+def main() -> None:
+    """Train what is missing, print what is there."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("variants", nargs="*", metavar="VARIANT", default=list(VARIANTS))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--languages", default="en,de,es,ru")
+    parser.add_argument("--minutes", type=float, default=0.0)
+    given = parser.parse_args()
+    from rich.console import Console
+
+    from isoglot.corpus import Corpus
+    from isoglot.demo import generated_corpus
+    from isoglot.pretrain.config import objectives_of
+    from isoglot.recipe import load_recipe
+
+    languages = tuple(given.languages.split(","))
+    folder = generated_corpus(given.work / "testbed", Console(stderr=True), languages=languages)
+    corpus = Corpus.open(folder)
+    deadline = time.time() + 60 * (given.minutes or 1e6)
+    jobs: list[Any] = []
+    for variant in given.variants:
+        name, changes = VARIANTS[variant]
+        for objective in objectives_of(load_recipe(name, list(changes))).values():
+            objective.prepared(corpus)  # runs side by side must not count the same pairs
+        jobs += [
+            (given.work, variant, seed, given.steps, deadline)
+            for seed in range(given.seeds)
+            if not (_folder(given.work, variant, seed, given.steps) / "scores.json").exists()
+        ]
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        list(pool.map(_job, jobs))
+    print(table(given.work, given.variants, given.seeds, given.steps))
+
+
+if __name__ == "__main__":
+    main()

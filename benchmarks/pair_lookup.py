@@ -1,0 +1,178 @@
+"""What looking up pair counts costs: against millions of stored pairs, beside a step of MLM.
+
+    python benchmarks/pair_lookup.py [--pairs 50000000] [--vocabulary 60000] [--size base]
+
+Makes a table of that many pairs in memory (on a GPU if there is one), takes a batch of 32 rows of
+512 tokens with 15 % hidden, and measures medians in milliseconds:
+
+    look-up        the counts of all hidden tokens with their 2 + 2 neighbours
+    by rows        the same by bisecting inside the row of the smaller id: what an index would give
+    regression     the whole loss and its gradient with respect to the states
+    step           a step of MLM alone with a new model of a size: encode, head, gradient, update
+
+About a third of the pairs asked for are in the table. The step is left out with `--size none`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from isoglot.corpus.cooccurrence import PairTable
+from isoglot.models import Encoder, ModelConfig
+from isoglot.objectives.cooccurrence import Cooccurrence, Regression
+from isoglot.objectives.neighbours import Layout
+from isoglot.objectives.pair_lookup import PairLookup
+from isoglot.types import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROWS, LENGTH, RATE, WINDOW = 32, 512, 0.15, 2
+
+
+def made_up(pairs: int, size: int) -> PairTable:
+    """So many pairs, evenly over all that there can be."""
+    rng = np.random.default_rng(0)
+    first = np.sort(rng.integers(0, size, int(pairs * 1.2)))
+    keys = first * size + rng.integers(first, size)
+    keys = np.unique(keys)
+    keys = np.sort(rng.permutation(keys)[:pairs])
+    logs = rng.gamma(2, 2, len(keys)).astype(np.float32)
+    return PairTable(keys=keys, logs=logs, size=size, constants={})
+
+
+def ids_of(table: PairTable, device: torch.device) -> Tensor:
+    """A batch in which every second token stands before one that it is stored with."""
+    rng = np.random.default_rng(1)
+    keys = table.keys[rng.integers(0, len(table.keys), ROWS * LENGTH // 2)]
+    both = np.stack([keys // table.size, keys % table.size], axis=1)
+    return torch.from_numpy(both.flatten()).to(device)
+
+
+def milliseconds(work: Callable[[], object], device: torch.device, *, times: int = 20) -> float:
+    """The median time of some work."""
+    found = []
+    for number in range(times + 3):
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        begun = time.perf_counter()
+        work()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        if number >= 3 or times == 1:
+            found.append(1000 * (time.perf_counter() - begun))
+    return statistics.median(found)
+
+
+class ByRows:
+    """Bisection inside the row of the smaller id, all pairs at once: the way not taken."""
+
+    def __init__(self, table: PairTable, device: torch.device) -> None:
+        first = table.keys // table.size
+        starts = np.searchsorted(first, np.arange(table.size + 1))
+        self.starts = torch.from_numpy(starts).to(device)
+        others = (table.keys % table.size).astype(np.int32)
+        self.others = torch.from_numpy(np.append(others, 0)).to(device)
+        self.logs = torch.from_numpy(np.append(table.logs, 0)).to(device)
+        self.rounds = int(np.diff(starts).max()).bit_length()
+
+    def __call__(self, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+        """As `PairLookup`."""
+        row, other = torch.minimum(first, second), torch.maximum(first, second)
+        low, end = self.starts[row], self.starts[row + 1]
+        high = end
+        for _ in range(self.rounds):
+            middle = (low + high) // 2
+            below = (self.others[middle] < other) & (middle < high)
+            low, high = torch.where(below, middle + 1, low), torch.where(below, high, middle)
+        seen = (low < end) & (self.others[low] == other)
+        return torch.where(seen, self.logs[low], 0.0), seen
+
+
+def mlm_step(size: str, vocabulary: int, ids: Tensor, sites: Tensor) -> Callable[[], object]:
+    """A step of MLM of a new model on the batch."""
+    settings = ModelConfig(size=size, max_positions=LENGTH, dropout=0.1)  # type: ignore[arg-type]
+    encoder = Encoder.make(settings, vocabulary, 1).to(ids.device)
+    optimizer = torch.optim.AdamW([w for w in encoder.parameters() if w.requires_grad], fused=True)
+    grid = ids.view(ROWS, LENGTH)
+    zeros = torch.zeros_like(grid)
+    places = torch.arange(LENGTH, device=ids.device).expand(ROWS, -1)
+    rows = Rows(
+        ids=grid,
+        positions=places,
+        languages=zeros,
+        sentences=zeros,
+        parts=zeros,
+        rules=zeros,
+        sequences=zeros,
+    )
+    on_gpu = ids.device.type == "cuda"
+    if on_gpu:
+        encoder.compile()
+
+    def step() -> None:
+        with torch.autocast(ids.device.type, torch.bfloat16, enabled=on_gpu):
+            states = encoder(rows)
+            weights = torch.ones(len(sites), device=ids.device)
+            losses = encoder.site_losses(states, sites, ids[sites], weights).losses
+        losses.mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--pairs", type=int, default=50_000_000)
+    parser.add_argument("--vocabulary", type=int, default=60_000)
+    parser.add_argument("--size", default="base", help="tiny, small, base, ... or none")
+    given = parser.parse_args()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    table = made_up(given.pairs, given.vocabulary)
+    lookup, by_rows = PairLookup(table).to(device), ByRows(table, device)
+    ids = ids_of(table, device)
+    generator = torch.Generator().manual_seed(0)
+    number = int(RATE * ROWS * LENGTH)
+    sites = torch.randperm(ROWS * LENGTH, generator=generator)[:number].to(device)
+    steps = torch.tensor([-2, -1, 1, 2], device=device)
+    near = (sites[:, None] + steps).clamp(0, ROWS * LENGTH - 1)
+    asked = ids[sites][:, None], ids[near]
+    logs, seen = lookup(*asked)
+    same, also = by_rows(*asked)
+    assert torch.equal(logs, same)
+    assert torch.equal(seen, also)
+    share = f"{seen.float().mean():.0%} seen"
+    print(f"{device}: {len(table.keys):,} pairs, {near.numel():,} asked, {share}")
+    found = milliseconds(lambda: lookup(*asked), device)
+    print(f"look-up     {found:9.2f} ms")
+    print(f"by rows     {milliseconds(lambda: by_rows(*asked), device):9.2f} ms")
+    encoder = Encoder.make(ModelConfig(size="tiny", hidden=768, heads=12, layers=1), 100, 1)
+    special = np.zeros(given.vocabulary, np.bool_)
+    regression = Regression(Cooccurrence(), table, special, encoder).to(device)
+    states = torch.randn(ROWS * LENGTH, 768, device=device, requires_grad=True)
+    flat = torch.arange(ROWS * LENGTH, device=device)
+    layout = Layout(groups=flat // LENGTH, positions=flat % LENGTH)
+
+    def regress() -> None:
+        regression.regress(states, sites, ids, layout).total.backward()
+        states.grad = None
+
+    print(f"regression  {milliseconds(regress, device):9.2f} ms")
+    if given.size != "none":
+        step = mlm_step(given.size, given.vocabulary, ids, sites)
+        times = 20 if device.type == "cuda" else 1
+        took = milliseconds(step, device, times=times)
+        print(f"step        {took:9.2f} ms ({given.size}); look-up is {found / took:.2%} of it")
+
+
+if __name__ == "__main__":
+    main()
