@@ -63,6 +63,7 @@ class Plain:
     copies: int = 1
     num_side: ClassVar[int] = 0
     counts: ClassVar[str | None] = None
+    decodes: ClassVar[bool] = False
 
     def hosts(self) -> tuple[str, ...]:
         return ()
@@ -97,6 +98,11 @@ class Plain:
                 )
             )
         return tuple(made)
+
+    def build_beside(
+        self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator, longest: int
+    ) -> tuple[Sequence, ...]:
+        return self.build(example, vocabulary, rng)
 
 
 @dataclass(frozen=True)

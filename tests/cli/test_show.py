@@ -38,7 +38,7 @@ def test_a_markdown_table_is_one(isoglot, what):
     lines = isoglot("show", what, "--markdown").out.splitlines()
     assert re.fullmatch(r"(\| --- )+\|", lines[1])
     assert {line.count("|") for line in lines} == {lines[0].count("|")}
-    assert all(re.match(r"\| `[\w/-]+` \|", line) for line in lines[2:])
+    assert all(re.match(r"\| `[\w/+-]+` \|", line) for line in lines[2:])
 
 
 def test_the_files_of_the_table_are_there(isoglot):

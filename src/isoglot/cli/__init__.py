@@ -19,6 +19,7 @@ _VERBS = (
     "pretrain",
     "finetune",
     "evaluate",
+    "translate",
     "study",
     "report",
     "draw",
@@ -76,6 +77,7 @@ def main() -> None:
         report,
         show,
         study,
+        translate,
         transplant,
         vocabulary,
     )

@@ -70,6 +70,7 @@ def site_losses(
     weights: Tensor,
     *,
     chunk: int,
+    smoothing: float = 0.0,
 ) -> SiteLosses:
     """Cross-entropy at sites, in chunks.
 
@@ -82,14 +83,17 @@ def site_losses(
         targets: (N,) right words.
         weights: (N,) weight of each site.
         chunk: number of sites whose logits exist at a time.
+        smoothing: share of each target that is spread over all words.
     """
     states = at_sites(hidden, positions)
     targets = torch.where(weights == 0, IGNORE, targets)
     if len(positions) <= chunk:
-        losses, correct = _chunk_losses(head, states, targets)
+        losses, correct = _chunk_losses(head, states, targets, smoothing)
     else:
         pieces = [
-            checkpoint(_chunk_losses, head, some_states, some_targets, use_reentrant=False)
+            checkpoint(
+                _chunk_losses, head, some_states, some_targets, smoothing, use_reentrant=False
+            )
             for some_states, some_targets in zip(
                 states.split(chunk), targets.split(chunk), strict=True
             )
@@ -100,11 +104,13 @@ def site_losses(
 
 
 def _chunk_losses(
-    head: Callable[[Tensor], Tensor], states: Tensor, targets: Tensor
+    head: Callable[[Tensor], Tensor], states: Tensor, targets: Tensor, smoothing: float
 ) -> tuple[Tensor, Tensor]:
     logits = head(states)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    losses = F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="none")
+    losses = F.cross_entropy(
+        logits, targets, ignore_index=IGNORE, reduction="none", label_smoothing=smoothing
+    )
     # last, so that the recomputation of the backward pass stops before it
     correct = logits.detach().argmax(dim=-1) == targets
     return losses, correct

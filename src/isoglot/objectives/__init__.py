@@ -5,15 +5,28 @@ from __future__ import annotations
 import importlib
 
 from isoglot.errors import RecipeError, nearest
+from isoglot.objectives.backtranslate import BackTranslate
 from isoglot.objectives.base import Encoded, Inference, LossSum, Objective, ObjectiveModule
 from isoglot.objectives.btmlm import BTMLM
 from isoglot.objectives.camlm import CAMLM
 from isoglot.objectives.cooccurrence import Cooccurrence
+from isoglot.objectives.denoise import Denoise
+from isoglot.objectives.mass import MASS
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.moco import MoCo
 from isoglot.objectives.tlm import TLM
 
-OBJECTIVES: tuple[type[Objective], ...] = (MLM, TLM, CAMLM, BTMLM, MoCo, Cooccurrence)
+OBJECTIVES: tuple[type[Objective], ...] = (
+    MLM,
+    TLM,
+    CAMLM,
+    BTMLM,
+    MoCo,
+    Cooccurrence,
+    MASS,
+    Denoise,
+    BackTranslate,
+)
 
 
 def find_objective(name: str) -> type[Objective]:
@@ -37,10 +50,13 @@ def find_objective(name: str) -> type[Objective]:
 __all__ = [
     "BTMLM",
     "CAMLM",
+    "MASS",
     "MLM",
     "OBJECTIVES",
     "TLM",
+    "BackTranslate",
     "Cooccurrence",
+    "Denoise",
     "Encoded",
     "Inference",
     "LossSum",

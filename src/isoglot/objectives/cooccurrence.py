@@ -111,7 +111,10 @@ class Regression(ObjectiveModule):
         super().__init__()
         self.settings = settings
         self.lookup = PairLookup(table)
-        self.register_buffer("special", torch.from_numpy(is_special.copy()), persistent=False)
+        # what a model has beyond the tokenizer's words (tokens of languages) is special too
+        more = max(0, encoder.vocabulary_size - len(is_special))
+        special = np.pad(is_special, (0, more), constant_values=True)
+        self.register_buffer("special", torch.from_numpy(special), persistent=False)
         # the method and not the module: the weights stay the encoder's own
         self._output: Callable[[], torch.nn.Linear] = encoder.model.get_output_embeddings
         width = self._output().weight.shape[1]

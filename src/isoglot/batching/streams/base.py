@@ -40,6 +40,8 @@ class SequenceMaker(Protocol):
     """How many of its sequences, the last ones, go into the objective's side rows."""
     counts: ClassVar[str | None]
     """The name of the sites it counts; none: the tokens to predict."""
+    decodes: ClassVar[bool]
+    """Are its first two sequences what an encoder reads and what a decoder writes?"""
 
     def hosts(self) -> tuple[str, ...]:
         """The objectives whose tokens to predict it counts; none: its own."""
@@ -61,6 +63,12 @@ class SequenceMaker(Protocol):
         self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator
     ) -> tuple[Sequence, ...]:
         """The m sequences of one example."""
+        ...
+
+    def build_beside(
+        self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator, longest: int
+    ) -> tuple[Sequence, ...]:
+        """The same in a padded batch whose longest source has so many tokens."""
         ...
 
 

@@ -1,0 +1,1 @@
+"""Studies and measurements, each a module to run: `python -m benchmarks.NAME`."""
