@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 if TYPE_CHECKING:  # preparing data needs no torch
     from collections.abc import Callable, Mapping
@@ -78,6 +79,10 @@ class Vocabulary:
         is_special[list(self.special)] = True
         object.__setattr__(self, "is_special", is_special)
         object.__setattr__(self, "ordinary", np.flatnonzero(~is_special))
+
+    def language_token(self, language: int) -> int:
+        """The id of a language's own token, which an encoder-decoder has after all of these."""
+        return self.size + language
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +218,68 @@ class Batch:
             side_sites=named(self.side_sites),
             labels=named(self.labels),
         )
+
+
+@dataclass(slots=True, kw_only=True)
+class Decoding:
+    """The decoder's side of a micro-batch: padded, one row for each sequence to write."""
+
+    rows: Rows
+    sources: Tensor
+    """(B') the main row that each row reads."""
+    positions: Tensor
+    """Flat indices into `rows` of all prediction sites, objective by objective."""
+    targets: Tensor
+    spans: dict[str, tuple[int, int]]
+    """objective -> its slice of `positions` and `targets`."""
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Decoding:
+        """The same with every tensor changed."""
+        return replace(
+            self,
+            rows=self.rows.map(change),
+            sources=change(self.sources),
+            positions=change(self.positions),
+            targets=change(self.targets),
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Seq2SeqBatch(Batch):
+    """A micro-batch of an encoder-decoder: the main rows are padded, one sequence each.
+
+    Their prediction sites are the hidden tokens; an objective that decodes predicts them, or
+    others, in `decoding` instead.
+    """
+
+    decoding: Decoding
+    pad: int
+    """The id of padding."""
+
+    def widen(self, width: int) -> None:
+        """Make the main rows at least so wide, with padding; what points into them follows."""
+        old = self.rows.ids.shape[1]
+        if width <= old:
+            return
+        fills = {"ids": self.pad, "sequences": -1}
+        rows = {}
+        for name in self.rows.__slots__:
+            tensor = getattr(self.rows, name)
+            rows[name] = tensor.new_full((len(tensor), width), fills.get(name, 0))
+            rows[name][:, :old] = tensor
+        self.rows = Rows(**rows)
+
+        def moved(flat: Tensor) -> Tensor:
+            return flat // old * width + flat % old
+
+        self.positions = moved(self.positions)
+        self.sites = {o: {n: moved(v) for n, v in of.items()} for o, of in self.sites.items()}
+
+    @override
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Seq2SeqBatch:
+        changed = Batch._map(self, change)  # noqa: SLF001 (a dataclass with slots has no super)
+        assert isinstance(changed, Seq2SeqBatch)
+        return replace(changed, decoding=self.decoding.map(change))
 
 
 class Draw(NamedTuple):

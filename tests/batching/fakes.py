@@ -64,6 +64,7 @@ class Plain:
     num_side: ClassVar[int] = 0
     counts: ClassVar[str | None] = None
     host_sites: ClassVar[tuple[str, ...]] = ()
+    decodes: ClassVar[bool] = False
 
     def hosts(self) -> tuple[str, ...]:
         return ()
@@ -106,6 +107,11 @@ class Plain:
                 )
             )
         return tuple(made)
+
+    def build_beside(
+        self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator, longest: int
+    ) -> tuple[Sequence, ...]:
+        return self.build(example, vocabulary, rng)
 
 
 @dataclass(frozen=True)

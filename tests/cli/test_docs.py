@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from isoglot.corpus import Corpus, PrepareConfig, SourceConfig, TokenizerConfig, prepare
 from isoglot.models import Encoder, ModelConfig, export
 from tests.tiny_corpus import make_corpus
 
@@ -68,6 +69,19 @@ def test_the_python_of_recipes_md(place):
             exec(block.text, space)  # noqa: S102 (our own documentation)
             ran += 1
     assert ran == 2
+
+
+def test_the_vocabulary_of_words_of_translation_md(place):
+    """It makes a tokenizer that a corpus can be prepared with."""
+    (place / "raw/sw.txt").rename(place / "raw/de.txt")
+    block = next(block for block in blocks("translation.md") if "WordLevel" in block.text)
+    exec(block.text, {})  # noqa: S102 (our own documentation)
+    source = SourceConfig(kind="text", format="lines", files={"de": ("raw/de.txt",)})
+    tokenizer = TokenizerConfig(folder="tokenizers/words")
+    prepare(PrepareConfig(sources={"text": source}, tokenizer=tokenizer), Path("corpora/words"))
+    vocabulary = Corpus.open("corpora/words").vocabulary
+    assert (vocabulary.cls, vocabulary.pad, vocabulary.sep, vocabulary.mask) == (0, 1, 2, 4)
+    assert vocabulary.size > 50
 
 
 def test_the_quickstart(place, isoglot):

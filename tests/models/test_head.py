@@ -74,13 +74,13 @@ def test_sites_equal_full_logits(architecture, chunk):
 def test_a_head_with_more_after_its_product():
     """Such a head runs as it is, whole; every head of the zoo ends with its product."""
     for architecture in ARCHITECTURES:
-        assert tiny_encoder(architecture).lm_head._words is not None, architecture
+        assert tiny_encoder(architecture).lm_head.ends_with_words, architecture
     _, rows = mixed_rows()
     positions, targets, weights = sites(rows)
     encoder = tiny_encoder("xlm-r").double()
     encoder.model.lm_head.register_forward_hook(lambda _module, _given, logits: torch.tanh(logits))
     head = LMHead(encoder.model)
-    assert head._words is None
+    assert not head.ends_with_words
     states = encoder(rows).hidden
     found = site_losses(head, states, positions, targets, weights, chunk=9)
     logits = full_logits(encoder, rows).flatten(0, 1)[positions]

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from transformers import XLMRobertaConfig, XLMRobertaForMaskedLM
 
-from isoglot.batching.builder import _Canvas
+from isoglot.batching.builder import Canvas
 from isoglot.models import Encoder, ModelConfig
 from isoglot.types import Rows, Sequence
 
@@ -17,7 +17,7 @@ LANGUAGES = ("aa", "bb", "cc", "dd", "ee", "ff")
 
 def rows_of(*rows: List[Sequence], length: int = 64) -> tuple[Rows, list[int]]:
     """The sequences of each row one after the other, and where each begins (flat)."""
-    canvas = _Canvas(len(rows), length, 1)
+    canvas = Canvas(len(rows), length, 1)
     starts = []
     for number, row in enumerate(rows):
         offset = 0

@@ -22,6 +22,7 @@ from isoglot.pretrain.checkpoint import CheckpointConfig
 from isoglot.pretrain.config import PretrainConfig, StageConfig, WatchConfig
 from isoglot.pretrain.optim import OptimizerConfig
 from isoglot.pretrain.run import pretrain
+from tests.pretrain import translating
 
 STEPS = (10, 8)
 """Two stages, so that resuming happens in either."""
@@ -98,7 +99,12 @@ def slots(workers: int = 0) -> PretrainConfig:
     )
 
 
-MIXES = {"plain": config, "contrast": contrast, "slots": slots}
+def seq2seq(workers: int = 0) -> PretrainConfig:
+    """Three stages with a decoder, which writes by drawing in the last."""
+    return translating.config(loader=LoaderConfig(workers=workers))
+
+
+MIXES = {"plain": config, "contrast": contrast, "slots": slots, "seq2seq": seq2seq}
 
 
 def main() -> None:

@@ -18,9 +18,12 @@ from isoglot.errors import IsoglotError
 from isoglot.types import IGNORE, Batch, LongArray, Rows, Sequence, Vocabulary
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from isoglot.batching.mixture import Mixture
     from isoglot.batching.planner import MicroPlan
     from isoglot.batching.streams import SequenceMaker
+    from isoglot.types import Example
 
 _FIELDS = ("ids", "positions", "languages", "sentences", "parts", "rules", "sequences")
 
@@ -54,12 +57,12 @@ class Builder(Dataset[Batch]):
 
     @override
     def __getitem__(self, plan: MicroPlan) -> Batch:
-        main = _Canvas(self.micro_rows, self.row_length, self.vocabulary.pad)
+        main = Canvas(self.micro_rows, self.row_length, self.vocabulary.pad)
         sides = {
-            name: _Canvas(rows, self.row_length, self.vocabulary.pad)
+            name: Canvas(rows, self.row_length, self.vocabulary.pad)
             for name, rows in self.side_rows.items()
         }
-        found = _Found()
+        found = Found()
         for draw in range(len(plan.cells)):
             place = int(plan.starts[draw])
             placed: list[tuple[str, SequenceMaker, Sequence, int, bool]] = []
@@ -96,30 +99,34 @@ class Builder(Dataset[Batch]):
                     hosted = tuple(one for host in hosts for one in built.get(host, ()))
                     built[name] = maker.ride(hosted, self.vocabulary, rng)
                 else:
-                    built[name] = maker.build(example, self.vocabulary, rng)
+                    built[name] = self._sequences(maker, example, rng, plan)
             return [(name, maker, built[name]) for name, maker in cell.makers]
         except Exception as error:
             raise IsoglotError(f"{part.where(index)}: {error}") from error
 
+    def _sequences(
+        self,
+        maker: SequenceMaker,
+        example: Example,
+        rng: np.random.Generator,
+        plan: MicroPlan,  # noqa: ARG002 (padded batches look at it)
+    ) -> tuple[Sequence, ...]:
+        return maker.build(example, self.vocabulary, rng)
+
     def _batch(
-        self, main: _Canvas, sides: dict[str, _Canvas], found: _Found, plan: MicroPlan
+        self, main: Canvas, sides: dict[str, Canvas], found: Found, plan: MicroPlan
     ) -> Batch:
-        names = [name for stream in self.mixture.streams for name, _ in stream.makers]
-        positions, targets, spans, filled = [], [], {}, 0
-        for name in dict.fromkeys(names):
-            where = np.concatenate(found.positions.get(name, [np.zeros(0, np.int64)]))
-            positions.append(where)
-            targets.append(np.concatenate(found.targets.get(name, [np.zeros(0, np.int64)])))
-            spans[name] = (filled, filled + len(where))
-            filled += len(where)
+        names = dict.fromkeys(name for s in self.mixture.streams for name, _ in s.makers)
+        positions, targets, spans = found.listed(names)
+        filled = len(positions)
         spare = 0 if self.site_capacity is None else self.site_capacity - filled
         assert spare >= 0, "the planner keeps the prediction sites within their capacity"
         weights = torch.zeros(filled + spare)
         weights[:filled] = 1.0
         return Batch(
             rows=main.rows(),
-            positions=torch.from_numpy(np.concatenate([*positions, np.zeros(spare, np.int64)])),
-            targets=torch.from_numpy(np.concatenate([*targets, np.zeros(spare, np.int64)])),
+            positions=torch.from_numpy(np.pad(positions, (0, spare))),
+            targets=torch.from_numpy(np.pad(targets, (0, spare))),
             weights=weights,
             spans=spans,
             sites=_tensors(found.sites),
@@ -131,7 +138,7 @@ class Builder(Dataset[Batch]):
             cursor=plan.cursor,
         )
 
-    def _counts(self, spans: dict[str, tuple[int, int]], found: _Found) -> dict[str, int]:
+    def _counts(self, spans: dict[str, tuple[int, int]], found: Found) -> dict[str, int]:
         """How many things each objective predicts: tokens, its hosts', or the sites it names."""
         counts = {name: stop - start for name, (start, stop) in spans.items()}
         for stream in self.mixture.streams:
@@ -145,7 +152,7 @@ class Builder(Dataset[Batch]):
         return counts
 
 
-class _Canvas:
+class Canvas:
     """Rows being filled."""
 
     def __init__(self, rows: int, row_length: int, pad: int) -> None:
@@ -176,7 +183,7 @@ Named = dict[str, dict[str, list[LongArray]]]
 """objective -> name of a site or label -> flat indices or numbers, an array for each sequence."""
 
 
-class _Found:
+class Found:
     """Prediction sites, named sites and labels, collected objective by objective."""
 
     def __init__(self) -> None:
@@ -213,6 +220,20 @@ class _Found:
         labels = self.labels.setdefault(objective, {})
         for name, numbers in sequence.labels.items():
             labels.setdefault(name, []).append(numbers)
+
+    def listed(
+        self, names: Iterable[str]
+    ) -> tuple[LongArray, LongArray, dict[str, tuple[int, int]]]:
+        """Flat indices and targets of all prediction sites, and the slice of each objective."""
+        none = np.zeros(0, np.int64)
+        positions, targets, spans, filled = [none], [none], {}, 0
+        for name in names:
+            where = np.concatenate([none, *self.positions.get(name, [])])
+            positions.append(where)
+            targets.append(np.concatenate([none, *self.targets.get(name, [])]))
+            spans[name] = (filled, filled + len(where))
+            filled += len(where)
+        return np.concatenate(positions), np.concatenate(targets), spans
 
 
 def _tensors(sites: Named) -> dict[str, dict[str, torch.Tensor]]:

@@ -18,12 +18,13 @@ from torch.utils.data import DataLoader, Sampler
 
 from isoglot.batching.builder import Builder
 from isoglot.batching.mixture import Mixture, OpenStream
-from isoglot.batching.planner import BatchConfig, MicroPlan, Planner
+from isoglot.batching.padded import PaddedBuilder, is_padded, planner_of
 from isoglot.errors import CorpusError, RecipeError, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from isoglot.batching.planner import BatchConfig, MicroPlan, Planner
     from isoglot.batching.streams import SequenceMaker, StreamConfig
     from isoglot.corpus import Corpus
     from isoglot.corpus.heldout import Split
@@ -122,9 +123,10 @@ class Loader:
         check_shape(shape, world, streams)
         tokens = shape.micro_rows * shape.row_length
         self.mixture = Mixture(streams, seed=seed, stage=stage)
-        capacity = _capacity(self.mixture, tokens) if fixed_sites else None
-        self.planner = Planner(self.mixture, shape, site_capacity=capacity)
-        self.builder = Builder(
+        padded = is_padded(streams)
+        capacity = _capacity(self.mixture, tokens) if fixed_sites and not padded else None
+        self.planner = planner_of(self.mixture, shape, site_capacity=capacity)
+        self.builder = (PaddedBuilder if padded else Builder)(
             self.mixture,
             corpus.vocabulary,
             micro_rows=shape.micro_rows,

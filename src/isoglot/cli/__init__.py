@@ -19,6 +19,7 @@ _VERBS = (
     "pretrain",
     "finetune",
     "evaluate",
+    "translate",
     "study",
     "report",
     "draw",
@@ -80,6 +81,7 @@ def main() -> None:
         show,
         study,
         transfer,
+        translate,
         transplant,
         vocabulary,
     )

@@ -36,6 +36,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DecoderConfig:
+    """The decoder of an encoder-decoder (see `seq2seq`)."""
+
+    layers: int | None = None
+    """Its layers; none: as many as the encoder, which is made with half of its size's."""
+    share_embeddings: bool = True
+    """One table of words for the encoder, the decoder and the LM head; or one for each half."""
+    cross_output: Literal["shared", "language"] = "shared"
+    """Cross-attention ends in one projection, or in one for each language (MASS's code)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
     """Which encoder to train: one to open (`start`) or one to make (`size`)."""
 
@@ -61,6 +73,8 @@ class ModelConfig:
     """How the mask runs: flex on a GPU and sdpa elsewhere (auto), or always one of them."""
     head: HeadConfig = field(default_factory=HeadConfig)
     """How the LM head runs."""
+    decoder: DecoderConfig | None = None
+    """A decoder that reads the encoder, for objectives that write; none: only an encoder."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -66,7 +66,7 @@ def export(
         written = Path(scratch) / "new"
         encoder.model.save_pretrained(written)
         _save_config(encoder, written)
-        _copy_tokenizer(tokenizer_folder, written)
+        copy_tokenizer(tokenizer_folder, written)
         if has_language_embeddings(encoder):
             assert encoder.languages is not None
             language_embeddings.save(
@@ -120,7 +120,8 @@ def _save_config(encoder: Encoder, folder: Path) -> None:
     config.save_pretrained(folder)
 
 
-def _copy_tokenizer(source: Path, folder: Path) -> None:
+def copy_tokenizer(source: Path, folder: Path) -> None:
+    """Copy a tokenizer's files, whatever it consists of."""
     files = [source / name for name in TOKENIZER_FILES if (source / name).is_file()]
     if not files:
         raise ModelError(

@@ -53,11 +53,14 @@ class LMHead:
     """The head of a `*ForMaskedLM` model, from hidden states (..., D) to logits (..., V)."""
 
     def __init__(self, model: Any) -> None:
+        self._model = model
         self._layers = [child for child in model.children() if child is not model.base_model]
-        self._words: nn.Linear | None = None
-        words = model.get_output_embeddings()
-        if isinstance(words, nn.Linear) and self._ends_with(words, model.config.hidden_size):
-            self._words = words
+        self.ends_with_words = self._ends_with(self._words(), model.config.hidden_size)
+        """Is the product with the words its last operation?"""
+
+    def _words(self) -> Any:
+        # asked each time: a model whose vocabulary is changed gets another
+        return self._model.get_output_embeddings()
 
     def __call__(self, hidden: Tensor) -> Tensor:
         """The logits of some states."""
@@ -65,20 +68,30 @@ class LMHead:
             hidden = layer(hidden)
         return hidden
 
-    def losses(self, states: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Cross-entropy (N,) of states (N, D), 0 for IGNORE, and whether the best word is right."""
-        if self._words is not None:
-            with _passing_on(self._words):
+    def losses(
+        self, states: Tensor, targets: Tensor, smoothing: float = 0.0
+    ) -> tuple[Tensor, Tensor]:
+        """Cross-entropy (N,) of states (N, D), 0 for IGNORE, and whether the best word is right.
+
+        `smoothing` is the share of each target that is spread over all words.
+        """
+        if self.ends_with_words and not smoothing:
+            words = self._words()
+            with _passing_on(words):
                 features = self(states)
-            return word_losses(features, self._words.weight, self._words.bias, targets)
+            return word_losses(features, words.weight, words.bias, targets)
         logits = self(states)
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        losses = F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="none")
+        losses = F.cross_entropy(
+            logits, targets, ignore_index=IGNORE, reduction="none", label_smoothing=smoothing
+        )
         return losses, logits.detach().argmax(dim=-1) == targets
 
     @torch.no_grad()
-    def _ends_with(self, words: nn.Linear, width: int) -> bool:
+    def _ends_with(self, words: Any, width: int) -> bool:
         """Is the head nothing more after this product? Asked of it, with one state."""
+        if not isinstance(words, nn.Linear):
+            return False
         weight = words.weight
         state = torch.linspace(-1, 1, width, dtype=weight.dtype, device=weight.device)
         try:
@@ -114,6 +127,7 @@ def site_losses(
     weights: Tensor,
     *,
     chunk: int,
+    smoothing: float = 0.0,
 ) -> SiteLosses:
     """Cross-entropy at sites, in chunks.
 
@@ -126,14 +140,15 @@ def site_losses(
         targets: (N,) right words.
         weights: (N,) weight of each site.
         chunk: number of sites whose logits exist at a time.
+        smoothing: share of each target that is spread over all words.
     """
     states = at_sites(hidden, positions)
     targets = torch.where(weights == 0, IGNORE, targets)
     if len(positions) <= chunk:
-        losses, correct = head.losses(states, targets)
+        losses, correct = head.losses(states, targets, smoothing)
     else:
         pieces = [
-            checkpoint(head.losses, some_states, some_targets, use_reentrant=False)
+            checkpoint(head.losses, some_states, some_targets, smoothing, use_reentrant=False)
             for some_states, some_targets in zip(
                 states.split(chunk), targets.split(chunk), strict=True
             )

@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_OPENING = """```python
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")
+model = AutoModelForMaskedLM.from_pretrained("path/to/this/folder")
+```
+"""
+
 
 def model_card(
     *,
@@ -19,6 +27,7 @@ def model_card(
     objectives: Iterable[str],
     tokens_seen: int,
     start: str | None = None,
+    translates: bool = False,
 ) -> str:
     """The card of a model.
 
@@ -28,17 +37,20 @@ def model_card(
         objectives: names of the objectives it was trained with.
         tokens_seen: tokens that went through the encoder, padding left out.
         start: the model it was continued from; None where it began with random weights.
+        translates: is it an encoder-decoder?
     """
     codes, losses = sorted(languages), list(objectives)
     origin = f"continued from `{start}`" if start else "trained from random weights"
-    header = ["---", "library_name: transformers", "pipeline_tag: fill-mask", "language:"]
+    what = "encoder-decoder" if translates else "encoder"
+    tag = "translation" if translates else "fill-mask"
+    header = ["---", "library_name: transformers", f"pipeline_tag: {tag}", "language:"]
     # quoted: YAML reads Norwegian's code as a truth value
     header += [f'- "{code}"' for code in codes]
     header += ["tags:", "- isoglot", "- cross-lingual", "---"]
     body = f"""
 # {name}
 
-A cross-lingual encoder, {origin} with Isoglot.
+A cross-lingual {what}, {origin} with Isoglot.
 
 | | |
 |---|---|
@@ -46,11 +58,20 @@ A cross-lingual encoder, {origin} with Isoglot.
 | objectives | {", ".join(losses)} |
 | tokens seen | {tokens_seen:,} |
 
-```python
-from transformers import AutoModelForMaskedLM, AutoTokenizer
+{_opening(codes) if translates else _OPENING}"""
+    return "\n".join(header) + "\n" + body
+
+
+def _opening(codes: list[str]) -> str:
+    """How an encoder-decoder is opened, and translates from its first language into its last."""
+    return f"""```python
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")
-model = AutoModelForMaskedLM.from_pretrained("path/to/this/folder")
+model = AutoModelForSeq2SeqLM.from_pretrained("path/to/this/folder")
+inputs = tokenizer("<{codes[0]}>A sentence.", return_tensors="pt")
+start = tokenizer.convert_tokens_to_ids("<{codes[-1]}>")
+written = model.generate(**inputs, decoder_start_token_id=start, max_new_tokens=60)
+print(tokenizer.batch_decode(written, skip_special_tokens=True))
 ```
 """
-    return "\n".join(header) + "\n" + body

@@ -78,4 +78,7 @@ def _check_architecture(name: str, config: Any) -> None:
             f"the 4-D mask, so sequences packed into one row would see each other. {FITTING}"
         )
     if config.is_encoder_decoder:
-        raise ModelError(f"{name} is an encoder-decoder model; model.start needs an encoder.")
+        raise ModelError(
+            f"{name} is an encoder-decoder, and an encoder is needed here. To train it on, set "
+            "model.decoder; to score it, use isoglot translate --reference."
+        )

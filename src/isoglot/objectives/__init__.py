@@ -5,16 +5,30 @@ from __future__ import annotations
 import importlib
 
 from isoglot.errors import RecipeError, nearest
+from isoglot.objectives.backtranslate import BackTranslate
 from isoglot.objectives.base import Encoded, Inference, LossSum, Objective, ObjectiveModule
 from isoglot.objectives.btmlm import BTMLM
 from isoglot.objectives.camlm import CAMLM
 from isoglot.objectives.cooccurrence import Cooccurrence
+from isoglot.objectives.denoise import Denoise
 from isoglot.objectives.distill import Distill
+from isoglot.objectives.mass import MASS
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.moco import MoCo
 from isoglot.objectives.tlm import TLM
 
-OBJECTIVES: tuple[type[Objective], ...] = (MLM, TLM, CAMLM, BTMLM, MoCo, Cooccurrence, Distill)
+OBJECTIVES: tuple[type[Objective], ...] = (
+    MLM,
+    TLM,
+    CAMLM,
+    BTMLM,
+    MoCo,
+    Cooccurrence,
+    Distill,
+    MASS,
+    Denoise,
+    BackTranslate,
+)
 
 
 def find_objective(name: str) -> type[Objective]:
@@ -38,10 +52,13 @@ def find_objective(name: str) -> type[Objective]:
 __all__ = [
     "BTMLM",
     "CAMLM",
+    "MASS",
     "MLM",
     "OBJECTIVES",
     "TLM",
+    "BackTranslate",
     "Cooccurrence",
+    "Denoise",
     "Distill",
     "Encoded",
     "Inference",

@@ -19,12 +19,14 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from isoglot.models.encoder import Encoder, States
+from isoglot.models.seq2seq import Seq2Seq
 from isoglot.types import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from isoglot.corpus import Corpus, Progress
+    from isoglot.models.writing import WritingConfig, Written
     from isoglot.types import Example, IntArray, Rows, Sequence, Vocabulary
 
 
@@ -59,6 +61,8 @@ class Inference:
     """The encoder being trained, as a `before_pass` may use it: no gradient, no dropout."""
 
     encoder: Encoder
+    seq2seq: Seq2Seq | None = None
+    """The encoder-decoder that the encoder belongs to, where it belongs to one."""
 
     def states(self, rows: Rows) -> States:
         """The states of some rows."""
@@ -72,6 +76,12 @@ class Inference:
             with torch.no_grad(), _evaluating(self.encoder):
                 logits = self.encoder.logits_at(states, some)
             yield logits
+
+    def write(self, rows: Rows, languages: Tensor, settings: WritingConfig) -> Written:
+        """What the decoder writes when it reads some padded rows, in a language for each."""
+        assert self.seq2seq is not None, "only encoder-decoders write"
+        with torch.no_grad(), _evaluating(self.seq2seq):
+            return self.seq2seq.write(rows, languages, settings)
 
 
 @contextmanager
@@ -89,6 +99,8 @@ class ObjectiveModule(nn.Module, ABC):
 
     layer: int | None = None
     """The layer whose states its loss reads (0: the embeddings); none: the last."""
+    smoothing: float = 0.0
+    """Label smoothing of what it predicts with a decoder, in training."""
 
     def begin(self) -> None:
         """Before the first step of a stage that trains it and follows none that did; or nothing."""
@@ -139,6 +151,8 @@ class Objective(ABC):
     """What its loss is a mean over: tokens to predict, or, if named, its sites of that name."""
     host_sites: ClassVar[tuple[str, ...]] = ()
     """Names of its sites that are places in its host's sequence, not in its own."""
+    decodes: ClassVar[bool] = False
+    """Are its first two sequences what an encoder reads and what a decoder writes?"""
 
     weight: float = 1.0
     """Weight of its loss in the sum."""
@@ -188,6 +202,20 @@ class Objective(ABC):
     ) -> tuple[Sequence, ...]:
         """The side rows of an example of which its hosts have made these sequences."""
         return ()
+
+    def build_beside(
+        self,
+        example: Example,
+        vocabulary: Vocabulary,
+        rng: np.random.Generator,
+        longest: int,  # noqa: ARG002
+    ) -> tuple[Sequence, ...]:
+        """The same in a padded batch whose longest source has so many tokens; rarely different."""
+        return self.build(example, vocabulary, rng)
+
+    def weight_at(self, step: int) -> float:  # noqa: ARG002
+        """Its weight at a step of a stage; mostly always the same."""
+        return self.weight
 
     @abstractmethod
     def module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:

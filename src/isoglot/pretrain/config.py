@@ -154,4 +154,10 @@ def objectives_of(config: PretrainConfig) -> dict[str, Objective]:
                     )
                 found[name] = objective
     check_positions(found)
+    writing = [name for name, objective in found.items() if objective.decodes]
+    if writing and config.model.decoder is None:
+        raise RecipeError(
+            f"the objective {writing[0]!r} needs a decoder, and the model is an encoder. Set "
+            "model.decoder: {} for one with the encoder's shape."
+        )
     return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from isoglot.batching.loader import check_shape, open_streams
 from isoglot.batching.mixture import Mixture
-from isoglot.batching.planner import Planner
+from isoglot.batching.padded import planner_of
 from isoglot.types import Cursor
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def steps_of(
     opened = open_streams(corpus, stage.streams, makers, row_length=shape.row_length)
     check_shape(shape, 1, opened)
     mixture = Mixture(opened, seed=seed, stage=number)
-    planner = Planner(mixture, shape, site_capacity=None)
+    planner = planner_of(mixture, shape, site_capacity=None)
     *_, last = itertools.islice(planner.steps(Cursor()), _PLANNED)
     cursor = last[0].cursor
     draws_per_step = (cursor.draws - len(cursor.pending)) / _PLANNED

@@ -87,6 +87,8 @@ class Stage:
     loss: LossConfig
     weights: dict[str, float]
     """Weight of each objective."""
+    weights_at: Callable[[int], dict[str, float]] = field(default=lambda _: {})
+    """Weights that are others at a step."""
     steps: int
     seed: int
     number: int = 0
@@ -157,14 +159,14 @@ def _global_counts(
 
 
 def _accumulate(
-    stage: Stage, micro: list[Batch], counts: dict[str, int], accelerator: Accelerator
+    stage: Stage, micro: list[Batch], counts: dict[str, int], step: int, accelerator: Accelerator
 ) -> dict[str, Tensor]:
     """Forward and backward of all micro-batches; gives the sums of losses and metrics.
 
     A metric that is a mean over something of its own has that count beside it, under its name with
     `_COUNT` added.
     """
-    factors = scales(stage.loss, stage.weights, counts)
+    factors = scales(stage.loss, {**stage.weights, **stage.weights_at(step)}, counts)
     sums: dict[str, Tensor] = {}
     stage.optimizer.zero_grad(set_to_none=True)
     for number, batch in enumerate(micro):
@@ -205,7 +207,7 @@ def _step(
 
     Gives the means of losses and metrics, the gradient's norm, and whether the update was skipped.
     """
-    tensors = _accumulate(stage, micro, counts, accelerator)
+    tensors = _accumulate(stage, micro, counts, step, accelerator)
     weights = [weight for group in stage.optimizer.param_groups for weight in group["params"]]
     limit = stage.optimizer_config.clip
     norm = torch.nn.utils.clip_grad_norm_(weights, limit if limit is not None else float("inf"))

@@ -17,7 +17,7 @@ from rich.console import Console as Terminal
 from isoglot.batching.loader import Loader, left_out, open_streams
 from isoglot.batching.permutation import key_of
 from isoglot.errors import CheckpointError
-from isoglot.models import Encoder, export, export_sentences, model_card
+from isoglot.models import export_sentences, model_card
 from isoglot.pretrain import checkpoint
 from isoglot.pretrain.config import objectives_of
 from isoglot.pretrain.devices import for_processes, make_accelerator, same_bits_twice
@@ -25,13 +25,13 @@ from isoglot.pretrain.epochs import steps_of
 from isoglot.pretrain.filling import fill, wanting
 from isoglot.pretrain.hooks import Console, MetricsFile, Preparing, Trackers, Validation, Writers
 from isoglot.pretrain.hooks.record import step_record
+from isoglot.pretrain.kinds import begin_decoder, build_trainee, export_trainee
 from isoglot.pretrain.loop import Stage, Step, anyone, training_steps
 from isoglot.pretrain.optim import hand_on, make_optimizer
 from isoglot.pretrain.resume import check_cursor, to_resume
 from isoglot.pretrain.sentences import sentence_head
 from isoglot.pretrain.start import START, start_of
 from isoglot.pretrain.stopping import StopAtSignal
-from isoglot.pretrain.trainee import Trainee
 from isoglot.types import Cursor
 
 if TYPE_CHECKING:
@@ -120,9 +120,9 @@ class _Run:
             steps_of(stage, corpus, self.objectives, config.batch, seed=config.seed, number=number)
             for number, stage in enumerate(config.stages)
         ]
-        encoder = Encoder.build(self._start(), corpus.vocabulary, languages=corpus.languages)
-        encoder.check_length(config.batch.row_length)
-        self.trainee = Trainee(encoder, self.objectives, corpus).to(self.accelerator.device)
+        self.trainee = build_trainee(
+            self._start(), self.objectives, corpus, row_length=config.batch.row_length
+        ).to(self.accelerator.device)
         self.sentence_head = sentence_head(self.trainee, config.export)
         self.state = checkpoint.State(
             stage=0,
@@ -150,7 +150,9 @@ class _Run:
     def go(self, *, resume: bool, on_step: Callable[[Step], None] | None) -> Outcome:
         """Run the stages that are left, then export."""
         optimizer = self._resume() if resume else self._begin()
-        if self.config.compile if self.config.compile is not None else self.on_gpu:
+        # padded batches have many shapes, and compiling takes longer than it saves
+        one_shape = self.config.model.decoder is None
+        if self.config.compile if self.config.compile is not None else self.on_gpu and one_shape:
             self.trainee.compile()
         wrapped = for_processes(self.trainee, self.accelerator)
         writers = self._writers()
@@ -206,6 +208,7 @@ class _Run:
         if number == self.state.stage and optimizer is not None:
             return optimizer
         fresh = self._optimizer(number)
+        begin_decoder(self.trainee, self.config, self.objectives, number)
         trained = self.config.objectives_in(number - 1) if number else []
         for name in self.config.objectives_in(number):
             if name not in trained:
@@ -237,16 +240,15 @@ class _Run:
         if config.epochs is not None:
             steps = self.steps[self.state.stage]
             self.terminal.print(f"epochs {config.epochs:g}: {steps:,} steps", highlight=False)
+        names = self.config.objectives_in(self.state.stage)
         stage = Stage(
             trainee=self.trainee,
             wrapped=wrapped,
             optimizer=optimizer,
             optimizer_config=self.config.optimizer_in(self.state.stage),
             loss=self.config.loss,
-            weights={
-                name: self.objectives[name].weight
-                for name in self.config.objectives_in(self.state.stage)
-            },
+            weights={name: self.objectives[name].weight for name in names},
+            weights_at=lambda step: {name: self.objectives[name].weight_at(step) for name in names},
             steps=self.steps[self.state.stage],
             seed=self.config.seed,
             number=self.state.stage,
@@ -363,12 +365,8 @@ class _Run:
             self._export(self.folder / ALONG / f"step-{self.state.total_steps:08d}")
 
     def _export(self, model: Path) -> list[str]:
-        return export(
-            self.trainee.encoder,
-            model,
-            tokenizer_folder=self.corpus.tokenizer_folder,
-            card=self._card(),
-            recipe_text=self.recipe_text,
+        return export_trainee(
+            self.trainee, model, self.corpus, card=self._card(), recipe_text=self.recipe_text
         )
 
     def _outcome(self, *, finished: bool) -> Outcome:
@@ -401,6 +399,7 @@ class _Run:
             objectives=tuple(self.objectives),
             tokens_seen=self.state.tokens,
             start=self.config.model.start,
+            translates=self.config.model.decoder is not None,
         )
 
     def _warn(self, message: str) -> None:

@@ -8,15 +8,16 @@ folder like any other with its transplant.json; the run goes on from there. Meta
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isoglot.batching.permutation import key_of
 from isoglot.models.hub import local_folder
 from isoglot.models.transplant import transplant
+from isoglot.pretrain.kinds import check_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from isoglot.corpus import Corpus
     from isoglot.models import ModelConfig
@@ -43,8 +44,7 @@ def start_of(
     """
     start = config.model.start
     if start is None or config.transplant is None:
-        if start is not None and Path(start).is_dir():
-            corpus.check_tokenizer(start)
+        check_start(config.model, corpus)
         return config.model
     if make:
         seed = key_of(config.seed, "transplant", config.transplant.seed) >> 1

@@ -42,6 +42,8 @@ class SequenceMaker(Protocol):
     """The name of the sites it counts; none: the tokens to predict."""
     host_sites: ClassVar[tuple[str, ...]]
     """Names of its sites that are places in its host's sequence, not in its own."""
+    decodes: ClassVar[bool]
+    """Are its first two sequences what an encoder reads and what a decoder writes?"""
 
     def hosts(self) -> tuple[str, ...]:
         """The objectives whose sequences it rides on; none: it builds its own."""
@@ -73,6 +75,12 @@ class SequenceMaker(Protocol):
         self, hosted: tuple[Sequence, ...], vocabulary: Vocabulary, rng: np.random.Generator
     ) -> tuple[Sequence, ...]:
         """The m sequences of an example of which its hosts have made these."""
+        ...
+
+    def build_beside(
+        self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator, longest: int
+    ) -> tuple[Sequence, ...]:
+        """The same in a padded batch whose longest source has so many tokens."""
         ...
 
 

@@ -1,0 +1,100 @@
+"""Translation without translations on real text: one close pair and one distant one.
+
+    python -m benchmarks.unmt.real_text DATA unmt.tar.xz      where the data is
+    python -m benchmarks.unmt.real unmt.tar.xz WORK           where the accelerator is
+
+Prepares each pair's text (a vocabulary of its own), trains every recipe × seed, translates the
+tests and prints BLEU. What has finished is not run again; --minutes stops in time, and the next
+call goes on from the checkpoint. A small machine can make less of it: --set model.hidden=128.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tarfile
+import time
+from pathlib import Path
+
+from benchmarks.unmt.cell import run_cell, table
+from transformers.utils import logging
+
+from isoglot.corpus import PrepareConfig, SourceConfig, TokenizerConfig, prepare
+
+RECIPES = Path(__file__).parent / "recipes"
+USUAL = ("real-mass", "real-mass+gc", "real-none")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("archive", type=Path)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--pairs", nargs="+", default=["en-de", "ne-en"])
+    parser.add_argument("--recipes", nargs="+", default=list(USUAL))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--vocabulary", type=int, default=16_000)
+    parser.add_argument("--lines", type=int, help="of each text and test, to try things out")
+    parser.add_argument("--share", type=float, default=1.0, help="of the steps of every stage")
+    parser.add_argument("--set", dest="settings", action="append", default=[])
+    arguments = parser.parse_args()
+    logging.disable_progress_bar()
+    until = time.monotonic() + 60 * arguments.minutes
+    work: Path = arguments.work
+    raw = work / "raw"
+    if not raw.is_dir():
+        with tarfile.open(arguments.archive) as packed:
+            packed.extractall(raw, filter="data")
+    for pair in arguments.pairs:
+        corpus, tests = prepared(raw / pair, work / pair, arguments.vocabulary, arguments.lines)
+        for seed in arguments.seeds:
+            for name in arguments.recipes:
+                if not run_cell(
+                    str(RECIPES / f"{name}.yaml"),
+                    corpus,
+                    tests,
+                    work / pair / f"{name}-seed{seed}",
+                    seed=seed,
+                    settings=arguments.settings,
+                    share=arguments.share,
+                    until=until,
+                ):
+                    return
+        print(f"\n{pair}\n{table(sorted((work / pair).glob('*-seed*')))}\n")
+
+
+def prepared(
+    raw: Path, folder: Path, vocabulary: int, most: int | None
+) -> tuple[Path, dict[str, Path]]:
+    """The corpus of a pair, made if missing, and its tests."""
+    if most is not None:
+        raw = _shortened(raw, folder / "raw", most)
+    codes = sorted(file.stem for file in (raw / "text").glob("*.txt"))
+    config = PrepareConfig(
+        sources={
+            "text": SourceConfig(
+                kind="text",
+                format="lines",
+                files={code: (f"text/{code}.txt",) for code in codes},
+            )
+        },
+        tokenizer=TokenizerConfig(size=vocabulary, byte_fallback=False, character_coverage=1.0),
+    )
+    prepare(config, folder / "corpus", base=raw)
+    pair = raw.name if most is None else folder.name
+    tests = {f"{file.stem}:{pair}": file for file in sorted((raw / "test").glob("*.tsv"))}
+    return folder / "corpus", tests
+
+
+def _shortened(raw: Path, folder: Path, most: int) -> Path:
+    """The first lines of every file."""
+    for file in raw.rglob("*.*"):
+        if file.is_file():
+            short = folder / file.relative_to(raw)
+            short.parent.mkdir(parents=True, exist_ok=True)
+            lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+            short.write_text("".join(lines[:most]), encoding="utf-8")
+    return folder
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Translates lines of text with an exported encoder-decoder.
+
+Opens a folder that `export_seq2seq` wrote, with what lies beside the plain model; sorts lines by
+length, writes them in batches of about one length and gives them back in their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from transformers import AutoConfig
+
+from isoglot.corpus.tokenizer import derive_vocabulary, open_tokenizer
+from isoglot.errors import ModelError, nearest
+from isoglot.models import by_language, language_embeddings
+from isoglot.models.encoder import DecoderConfig, ModelConfig
+from isoglot.models.seq2seq import Seq2Seq
+from isoglot.models.writing import WritingConfig
+from isoglot.types import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from isoglot.types import Vocabulary
+
+_EDGES = 2
+
+
+class Translator:
+    """An encoder-decoder with its tokenizer, ready to translate."""
+
+    def __init__(self, seq2seq: Seq2Seq, tokenizer: Any) -> None:
+        self.seq2seq, self.tokenizer = seq2seq.eval(), tokenizer
+
+    @classmethod
+    def open(cls, folder: Path, device: torch.device | str | None = None) -> Translator:
+        """Open a folder, on a device or the one at hand.
+
+        Raises:
+            ModelError: it is no encoder-decoder of Isoglot's.
+        """
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        ids: dict[str, int] | None = getattr(config, "language_token_ids", None)
+        if ids is None:
+            raise ModelError(
+                f"{folder} does not translate: it is no encoder-decoder that Isoglot trained. "
+                "Train one with a recipe such as unmt-mass."
+            )
+        tokenizer = open_tokenizer(folder)
+        settings = ModelConfig(
+            start=str(folder),
+            languages="all" if language_embeddings.used_on(folder) == "all" else "none",
+            decoder=DecoderConfig(
+                cross_output="language" if by_language.has_outputs(folder) else "shared",
+                share_embeddings=False,
+            ),
+        )
+        codes = sorted(ids, key=lambda code: ids[code])
+        vocabulary = _without(derive_vocabulary(tokenizer, folder), min(ids.values()))
+        seq2seq = Seq2Seq.build(settings, vocabulary, languages=codes)
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        return cls(seq2seq.to(device), tokenizer)
+
+    @torch.inference_mode()
+    def translate(
+        self,
+        lines: Sequence[str],
+        source: str,
+        target: str,
+        settings: WritingConfig | None = None,
+        *,
+        batch_tokens: int = 4096,
+    ) -> Iterator[tuple[int, str]]:
+        """(number, translation) of each line, batch by batch, not in order.
+
+        Args:
+            lines: one sentence each; an empty one stays empty.
+            source: code of their language.
+            target: code of the language to write.
+            settings: how; none: greedily.
+            batch_tokens: tokens read at a time, padding included.
+        """
+        settings = settings or WritingConfig()
+        first, second = self.language(source), self.language(target)
+        most = self.seq2seq.encoder.max_positions - _EDGES
+        encoded = self.tokenizer(list(lines), add_special_tokens=False)["input_ids"]
+        for numbers in _batches([len(ids) for ids in encoded], batch_tokens):
+            rows = self._rows([encoded[number][:most] for number in numbers], first)
+            languages = torch.full_like(rows.languages[:, 0], second)
+            written = self.seq2seq.write(rows, languages, settings)
+            texts = self.tokenizer.batch_decode(written.ids, skip_special_tokens=True)
+            yield from zip(numbers, map(str.strip, texts), strict=True)
+        yield from ((number, "") for number, ids in enumerate(encoded) if not ids)
+
+    def language(self, code: str) -> int:
+        """The number of a language.
+
+        Raises:
+            ModelError: the model was not trained on it.
+        """
+        codes = self.seq2seq.language_codes
+        if code not in codes:
+            raise ModelError(f"the model has no language {code!r}: {nearest(code, codes)}")
+        return codes.index(code)
+
+    def _rows(self, texts: list[list[int]], language: int) -> Rows:
+        vocabulary = self.seq2seq.vocabulary
+        width = max(map(len, texts)) + _EDGES
+        ids = np.full((len(texts), width), vocabulary.pad, np.int64)
+        ids[:, 0] = vocabulary.language_token(language)
+        for row, text in zip(ids, texts, strict=True):
+            row[1 : len(text) + 1], row[len(text) + 1] = text, vocabulary.sep
+        there = np.arange(width) < np.array([[len(text) + _EDGES] for text in texts])
+        nothing = np.zeros_like(ids)
+        fields = {
+            "ids": ids,
+            "positions": np.where(there, np.arange(width), 0),
+            "languages": np.full_like(ids, language),
+            "sentences": nothing,
+            "parts": nothing,
+            "rules": nothing,
+            "sequences": np.where(there, 0, -1),
+        }
+        device = next(self.seq2seq.parameters()).device
+        return Rows(**{name: torch.from_numpy(field) for name, field in fields.items()}).to(device)
+
+
+def _without(vocabulary: Vocabulary, first: int) -> Vocabulary:
+    """A vocabulary without the tokens from some id on: those of languages."""
+    return replace(
+        vocabulary,
+        size=first,
+        special=tuple(number for number in vocabulary.special if number < first),
+        word_starts=vocabulary.word_starts[:first],
+    )
+
+
+def _batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Numbers of lines, but for empty ones: some of about one length at a time."""
+    order = [int(n) for n in np.argsort([-length for length in lengths], kind="stable")]
+    batch: list[int] = []
+    for number in order:
+        if not lengths[number]:
+            break
+        widest = lengths[batch[0] if batch else number] + _EDGES
+        if batch and widest * (len(batch) + 1) > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch

@@ -1,0 +1,172 @@
+"""Back-translation: what is written, what is learned from it, and what has no gradient."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from isoglot.batching.loader import Loader, open_streams
+from isoglot.batching.planner import BatchConfig
+from isoglot.batching.streams import TextStream
+from isoglot.errors import RecipeError
+from isoglot.models import DecoderConfig, ModelConfig, Seq2Seq
+from isoglot.models.writing import Written
+from isoglot.objectives import MASS, BackTranslate
+from isoglot.objectives import backtranslate as module
+from isoglot.pretrain.config import PretrainConfig, StageConfig, objectives_of
+from isoglot.pretrain.seq2seq import Seq2SeqTrainee, visible
+from isoglot.types import Cursor
+
+SETTINGS = ModelConfig(
+    size="tiny",
+    layers=1,
+    hidden=32,
+    heads=2,
+    max_positions=96,
+    dropout=0.1,
+    decoder=DecoderConfig(),
+)
+STREAMS = {"text": TextStream(objectives=("backtranslate", "mass"), unit="sentence")}
+
+
+def trainee_of(corpus, **settings):
+    torch.manual_seed(0)
+    objectives = {"backtranslate": BackTranslate(**settings), "mass": MASS()}
+    seq2seq = Seq2Seq.build(SETTINGS, corpus.vocabulary, languages=corpus.languages)
+    return Seq2SeqTrainee(seq2seq, objectives, corpus).train()
+
+
+@pytest.fixture
+def batch(corpus):
+    makers = {"backtranslate": BackTranslate(), "mass": MASS()}
+    opened = open_streams(corpus, STREAMS, makers, row_length=64)
+    shape = BatchConfig(rows=8, micro_rows=8, row_length=64)
+    return next(Loader(corpus, opened, shape).steps(Cursor()))[0]
+
+
+def read_by(trainee, batch, seed=3):
+    """The batch with what was written in it, and the losses."""
+    copy = batch.to("cpu")
+    copy.rows = copy.rows.map(torch.clone)
+    torch.manual_seed(seed)
+    return copy, trainee(copy)
+
+
+def test_what_was_written_is_read(corpus, batch):
+    trainee = trainee_of(corpus)
+    inference = trainee.seq2seq
+    mine = batch.sites["backtranslate"]["first"] // batch.rows.ids.shape[1]
+    languages = batch.rows.languages[mine, 0]
+    inference.eval()
+    with torch.no_grad():
+        expected = inference.write(batch.side["backtranslate"], languages, BackTranslate().writing)
+    inference.train()
+    filled, _ = read_by(trainee, batch)
+    end = corpus.vocabulary.sep
+    for row, length, ids in zip(mine, expected.lengths, expected.ids, strict=True):
+        there = filled.rows.sequences[row] >= 0
+        assert filled.rows.ids[row][there].tolist()[1:] == [*ids[:length].tolist(), end]
+        assert filled.rows.positions[row][there].tolist() == list(range(int(length) + 2))
+    assert trainee.seq2seq.training, "dropout is on again"
+    sides = batch.side["backtranslate"]
+    assert (filled.rows.languages[mine, 0] != sides.languages[:, 0]).all(), "another language"
+    firsts = filled.rows.ids[mine, 0] - corpus.vocabulary.size
+    assert firsts.equal(languages)
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+def test_the_same_seed_writes_the_same(corpus, batch, method):
+    trainee = trainee_of(corpus, writing=replace(BackTranslate().writing, method=method, beams=2))
+    one, two, three = (read_by(trainee, batch, seed)[0].rows.ids for seed in (3, 3, 4))
+    assert one.equal(two)
+    assert (method == "sample") != (one.shape == three.shape and one.equal(three))
+
+
+def test_no_gradient_goes_through_what_was_written(corpus, batch, monkeypatch):
+    """The gradient is that of a pair that somebody else wrote."""
+    trainee = trainee_of(corpus)
+    kept = {}
+    usual = Seq2Seq.write
+
+    def listening(self, rows, languages, settings):
+        assert not torch.is_grad_enabled()
+        assert not self.training
+        kept["written"] = usual(self, rows, languages, settings)
+        assert not kept["written"].ids.requires_grad
+        return kept["written"]
+
+    monkeypatch.setattr(Seq2Seq, "write", listening)
+
+    def gradients():
+        trainee.zero_grad()
+        _, sums = read_by(trainee, batch)
+        sums["backtranslate"].total.backward()
+        return {n: p.grad.clone() for n, p in trainee.named_parameters() if p.grad is not None}
+
+    ours = gradients()
+    monkeypatch.setattr(Seq2Seq, "write", lambda *_: kept["written"])
+    theirs = gradients()
+    assert ours.keys() == theirs.keys()
+    assert all(ours[name].equal(theirs[name]) for name in ours)
+    assert any(gradient.any() for gradient in ours.values())
+
+
+def test_nothing_written_teaches_nothing_and_is_counted(corpus, batch, monkeypatch):
+    number = len(batch.side["backtranslate"].ids)
+
+    def silent(self, rows, languages, settings):
+        lengths = torch.ones(number, dtype=torch.int64)
+        lengths[0] = 0
+        ids = torch.full((number, 1), 10)
+        ids[0] = corpus.vocabulary.pad
+        return Written(ids=ids, lengths=lengths, cut=torch.zeros(number, dtype=torch.bool))
+
+    monkeypatch.setattr(Seq2Seq, "write", silent)
+    trainee = trainee_of(corpus).eval()
+    filled, sums = read_by(trainee, batch)
+    row = int(batch.sites["backtranslate"]["first"][0] // batch.rows.ids.shape[1])
+    there = filled.rows.sequences[row] >= 0
+    assert there.sum() == 2, "a language and an end"
+    empty, count = sums["backtranslate"].ratios["empty"]
+    assert (int(empty), int(count)) == (1, number)
+    decoding = filled.decoding
+    start, stop = decoding.spans["backtranslate"]
+    with torch.no_grad():
+        states = trainee.encoder(filled.rows).hidden
+        decoded = trainee.seq2seq.decode(decoding, states, visible(filled))
+        found = trainee.seq2seq.losses(
+            decoded, decoding.positions[start:stop], decoding.targets[start:stop], smoothing=0.0
+        )
+    of_row = decoding.sources[decoding.positions[start:stop] // decoding.rows.ids.shape[1]]
+    expected = found.losses[of_row != row].sum()
+    assert sums["backtranslate"].total.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_copies_are_counted(batch):
+    sides = batch.side["backtranslate"]
+    tokens = (sides.sequences >= 0).sum(dim=1) - 2
+    ids = sides.ids[:, 1:-1].clone()
+    written = Written(ids=ids, lengths=tokens, cut=tokens < 0)
+    copied, count = module._judged(sides, written)["copied"]
+    assert copied == count == len(tokens)
+    other = Written(ids=ids + 1, lengths=tokens, cut=tokens < 0)
+    assert module._judged(sides, other)["copied"][0] == 0
+
+
+def test_label_smoothing_is_for_training(corpus, batch):
+    plain, smooth = trainee_of(corpus), trainee_of(corpus, smoothing=0.1)
+    for training in (True, False):
+        one, two = (
+            read_by(trainee.train(training), batch)[1]["backtranslate"].total.item()
+            for trainee in (plain, smooth)
+        )
+        assert (one == two) != training
+
+
+def test_an_encoder_cannot_write():
+    stage = StageConfig(steps=1, streams=dict(STREAMS))
+    config = PretrainConfig(model=ModelConfig(size="tiny"), stages=(stage,))
+    with pytest.raises(RecipeError, match=r"'backtranslate' needs a decoder.*model\.decoder"):
+        objectives_of(config)
