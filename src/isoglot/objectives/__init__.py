@@ -9,11 +9,22 @@ from isoglot.objectives.base import Encoded, Inference, LossSum, Objective, Obje
 from isoglot.objectives.btmlm import BTMLM
 from isoglot.objectives.camlm import CAMLM
 from isoglot.objectives.cooccurrence import Cooccurrence
+from isoglot.objectives.entailment import ObjectEntailment
+from isoglot.objectives.entity import EntityPrediction
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.moco import MoCo
 from isoglot.objectives.tlm import TLM
 
-OBJECTIVES: tuple[type[Objective], ...] = (MLM, TLM, CAMLM, BTMLM, MoCo, Cooccurrence)
+OBJECTIVES: tuple[type[Objective], ...] = (
+    MLM,
+    TLM,
+    CAMLM,
+    BTMLM,
+    MoCo,
+    Cooccurrence,
+    EntityPrediction,
+    ObjectEntailment,
+)
 
 
 def find_objective(name: str) -> type[Objective]:
@@ -42,9 +53,11 @@ __all__ = [
     "TLM",
     "Cooccurrence",
     "Encoded",
+    "EntityPrediction",
     "Inference",
     "LossSum",
     "MoCo",
+    "ObjectEntailment",
     "Objective",
     "ObjectiveModule",
     "find_objective",
