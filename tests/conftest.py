@@ -9,6 +9,7 @@ from hypothesis import settings
 
 from isoglot.corpus import Corpus
 from tests.tiny_corpus import make_corpus
+from tests.tiny_knowledge import with_knowledge
 
 torch.set_num_threads(1)  # two test processes share two cores
 
@@ -22,6 +23,12 @@ if os.environ.get("CI"):
 def corpus(tmp_path_factory) -> Corpus:
     """A small prepared corpus, shared: do not write into it."""
     return make_corpus(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def knowing(corpus, tmp_path_factory) -> Corpus:
+    """The same corpus with knowledge beside it, shared: do not write into it."""
+    return with_knowledge(corpus, tmp_path_factory.mktemp("knowing") / "corpus")
 
 
 @pytest.fixture(scope="session")

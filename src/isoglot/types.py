@@ -4,7 +4,7 @@ One sequence type serves every encoder objective (see `Sequence`); one mask rule
 at whom inside it (`Rule`, `ALLOW`); packed into `Rows`, the sequences of all objectives go through
 the encoder in one pass.
 
-    Text, Pair  --objective.build-->  Sequence  --pack-->  Rows  --encode-->  losses
+    Text, Pair, ...  --objective.build-->  Sequence  --pack-->  Rows  --encode-->  losses
 """
 
 from __future__ import annotations
@@ -110,7 +110,38 @@ class Pair:
     second_language: int
 
 
-Example = Text | Pair
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """One draw of mentions: an entity's name in its context, and the entity's description."""
+
+    context: IntArray
+    sentences: IntArray
+    """Index of the sentence of each token of the context, from 0."""
+    start: int
+    """Where the name begins in the context."""
+    end: int
+    """Where it has ended."""
+    language: int
+    entity: int
+    description: IntArray
+    description_language: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """One draw of triples: descriptions of a subject and an object, and how they are related."""
+
+    subject: IntArray
+    subject_language: int
+    relation: int
+    object: IntArray
+    object_language: int
+    object_entity: int
+    known: LongArray
+    """All entities that the relation is known to lead to from the subject, this object too."""
+
+
+Example = Text | Pair | Mention | Statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

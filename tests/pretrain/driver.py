@@ -12,10 +12,10 @@ import torch
 
 from isoglot.batching.loader import LoaderConfig
 from isoglot.batching.planner import BatchConfig
-from isoglot.batching.streams import ParallelStream, TextStream
+from isoglot.batching.streams import MentionStream, ParallelStream, TextStream, TripleStream
 from isoglot.corpus import Corpus
 from isoglot.models import ModelConfig
-from isoglot.objectives import BTMLM, MoCo
+from isoglot.objectives import BTMLM, EntityPrediction, MoCo, ObjectEntailment
 from isoglot.objectives.contrast import MomentumConfig, QueueConfig
 from isoglot.pretrain import checkpoint
 from isoglot.pretrain.checkpoint import CheckpointConfig
@@ -28,6 +28,7 @@ STEPS = (10, 8)
 """Two stages, so that resuming happens in either."""
 CONTRAST_STEPS = (3, 9)
 SLOTS_STEPS = (7, 7)
+KNOWLEDGE_STEPS = (2, 9)
 
 
 def config(workers: int = 0, **changes: object) -> PretrainConfig:
@@ -104,7 +105,36 @@ def seq2seq(workers: int = 0) -> PretrainConfig:
     return translating.config(loader=LoaderConfig(workers=workers))
 
 
-MIXES = {"plain": config, "contrast": contrast, "slots": slots, "seq2seq": seq2seq}
+def knowledge(workers: int = 0) -> PretrainConfig:
+    """XLM-K in the second stage: two queues of keys that are trained; few mentions a step."""
+    plain = config(workers)
+    queue = QueueConfig(size=12, start="empty")
+    streams = {
+        "text": plain.stages[0].streams["text"],
+        "mentions": MentionStream(objectives=("entity",), share=0.15, max_length=40),
+        "triples": TripleStream(objectives=("entailment",), share=0.15),
+    }
+    return replace(
+        plain,
+        stages=(
+            replace(plain.stages[0], steps=KNOWLEDGE_STEPS[0]),
+            StageConfig(steps=KNOWLEDGE_STEPS[1], streams=streams),
+        ),
+        objectives={
+            "entity": EntityPrediction(queue=queue),
+            "entailment": ObjectEntailment(queue=queue),
+        },
+        batch=BatchConfig(rows=8, micro_rows=2, row_length=96),
+    )
+
+
+MIXES = {
+    "plain": config,
+    "contrast": contrast,
+    "slots": slots,
+    "seq2seq": seq2seq,
+    "knowledge": knowledge,
+}
 
 
 def main() -> None:

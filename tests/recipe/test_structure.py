@@ -81,7 +81,8 @@ stages:
   a.yaml:13: stages.0.streams.text.objectives.1: there is no objective 'tln': did you mean 'tlm'?
   a.yaml:13: stages.0.streams.text.share: expected a number, got 'a half'
   a.yaml:14: stages.0.streams.parallel.objectives: expected a list, got 'tlm'
-  a.yaml:15: stages.0.streams.pictures: there is no stream 'pictures'; known: parallel, text"""
+  a.yaml:15: stages.0.streams.pictures: there is no stream 'pictures'; known: \
+descriptions, mentions, parallel, text, triples"""
     )
 
 

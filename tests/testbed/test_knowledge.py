@@ -67,3 +67,19 @@ def test_mentions_are_names_as_they_stand_in_the_text(language, seed):
                 assert surface.removeprefix("по-")[:3].lower() == name[:3].lower()
             else:
                 assert surface == name
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_is_about_one_country(language):
+    world = World(3)
+    facts = {(triple.subject, triple.object) for triple in world.triples()}
+    for page in world.pages(language, 40):
+        assert 1 <= len(page) <= 4
+        assert len({sentence.text for sentence in page}) == len(page)
+        named = [[mention.entity for mention in sentence.mentions] for sentence in page]
+        (country,) = set.intersection(*map(set, named)) & {subject for subject, _ in facts}
+        for entities in named:
+            assert all(other == country or (country, other) in facts for other in entities)
+        for sentence in page:
+            for mention in sentence.mentions:
+                assert sentence.text[mention.start : mention.end].strip()

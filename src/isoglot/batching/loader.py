@@ -84,8 +84,8 @@ def left_out(streams: tuple[OpenStream, ...], row_length: int) -> Iterator[str]:
             if part.num_dropped:
                 yield (
                     f"{stream.config.kind}/{part.name}: {part.num_dropped:,} of "
-                    f"{part.num_dropped + part.num_examples:,} examples are left out, longer than "
-                    f"a row of {row_length} tokens or than the stream allows, or too short."
+                    f"{part.num_dropped + part.num_examples:,} examples are left out, "
+                    f"{part.why_dropped.format(row_length=row_length)}."
                 )
 
 

@@ -16,6 +16,7 @@ from isoglot.errors import IsoglotError
 _VERBS = (
     "demo",
     "prepare",
+    "knowledge",
     "pretrain",
     "finetune",
     "evaluate",
@@ -75,6 +76,7 @@ def main() -> None:
         draw,
         evaluate,
         finetune,
+        knowledge,
         prepare,
         pretrain,
         report,

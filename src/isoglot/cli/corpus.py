@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from isoglot.cli.knowledge_tables import has_knowledge, show_knowledge
 from isoglot.cli.prepare import show_manifest
 from isoglot.cli.tables import print_table
 
@@ -22,6 +23,9 @@ def show_corpus(corpus: Corpus, *, alpha: float, samples: int) -> None:
     print(f"\ntokenizer: {entry.size:,} pieces; fingerprint of the corpus: {corpus.fingerprint}")
     print(f"\nHow often each language is drawn with alpha = {alpha:g}, N counted in sentences:\n")
     print_table(["sources of kind", "language", "share of N", "drawn"], _draws(corpus, alpha))
+    if has_knowledge(corpus):
+        print("\nKnowledge of entities, from Wikipedia and Wikidata:\n")
+        show_knowledge(corpus.knowledge, alpha=alpha)
     if samples > 0:
         print("\nSome lines for training, decoded from their token ids:\n")
         print_table(["source", "language", "text"], _lines(corpus, samples))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from typing_extensions import override
 
 from isoglot.corpus.cells import columns_of
+from isoglot.corpus.knowledge.store import Knowledge
+from isoglot.corpus.knowledge.store_about import FOLDER as KNOWLEDGE_FOLDER
 from isoglot.corpus.manifest import read_manifest, verify_files
 from isoglot.corpus.table import Shard, Table
 from isoglot.corpus.tokenizer import (
@@ -22,7 +24,6 @@ from isoglot.errors import CorpusError, nearest
 if TYPE_CHECKING:
     from isoglot.corpus.heldout import Split
     from isoglot.corpus.manifest import Manifest
-    from isoglot.corpus.readers import Kind
     from isoglot.types import Vocabulary
 
 TOKENIZER_FOLDER = "tokenizer"
@@ -81,6 +82,17 @@ class Corpus:
         """What batching needs to know of the tokenizer."""
         return load_vocabulary(self.tokenizer_folder)
 
+    @cached_property
+    def knowledge(self) -> Knowledge:
+        """Its entities, descriptions, mentions and triples.
+
+        Raises:
+            CorpusError: it has none, or they are damaged or of another tokenizer.
+        """
+        return Knowledge.open(
+            self.folder / KNOWLEDGE_FOLDER, tokenizer=self.manifest.tokenizer.fingerprint
+        )
+
     def pieces(self) -> list[str]:
         """What each id spells, special tokens as they are written."""
         tokenizer = open_tokenizer(self.tokenizer_folder)
@@ -90,7 +102,7 @@ class Corpus:
         )
         return spelled
 
-    def sources(self, kind: Kind) -> list[str]:
+    def sources(self, kind: str) -> list[str]:
         """The names of all sources of one kind, sorted."""
         return sorted(name for name, entry in self.manifest.sources.items() if entry.kind == kind)
 

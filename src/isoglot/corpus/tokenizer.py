@@ -119,6 +119,13 @@ class Encoder:
         encoded = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return flatten([encoding.ids for encoding in encoded])
 
+    def encode_with_offsets(
+        self, texts: Sequence[str]
+    ) -> list[tuple[list[int], list[tuple[int, int]]]]:
+        """For each text its ids, and the characters [start, end) that each of them stands for."""
+        encoded = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [(encoding.ids, encoding.offsets) for encoding in encoded]
+
 
 def flatten(rows: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
     """All ids of the rows one after the other, and the length of each row."""

@@ -41,6 +41,7 @@ def demo(folder: Path, terminal: Console, *, seeds: tuple[int, ...] = SEEDS) -> 
         pairs=4000,
         concepts=60,
         entities=20,
+        pages=0,
         vocabulary=1600,
     )
     base = Job(

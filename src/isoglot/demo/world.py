@@ -35,21 +35,25 @@ def generated_corpus(
     pairs: int = 10_000,
     concepts: int | None = None,
     entities: int | None = None,
+    pages: int = 4000,
     vocabulary: int = 4000,
 ) -> Path:
-    """Generate text and translations into a folder and prepare them; gives the corpus folder.
+    """Generate text, translations and knowledge and prepare them; gives the corpus folder.
+
+    Without `pages` (0) it has no knowledge.
 
     Raises:
         CorpusError: another process was to make the corpus, and did not within ten minutes.
     """
     from isoglot import testbed
     from isoglot.corpus import prepare
+    from isoglot.demo.knowledge import write_knowledge
 
     languages = languages or testbed.LANGUAGES
     corpus, raw = folder / "corpus", folder / "raw"
     config = _config(languages, vocabulary)
     if os.environ.get("RANK", "0") != "0":
-        _wait_for(config, corpus, raw)
+        _wait_for(config, corpus, raw, knowledge=pages > 0)
         return corpus
     if not (corpus / "manifest.json").is_file():
         terminal.print(f"writing text and translations in {', '.join(languages)} to {raw}")
@@ -64,6 +68,9 @@ def generated_corpus(
         )
         terminal.print(f"preparing {corpus}: cleaning, training a tokenizer, encoding")
     prepare(config, corpus, base=raw)
+    if pages:
+        world = testbed.World(concepts=concepts, entities=entities)
+        write_knowledge(corpus, world, languages, pages)
     return corpus
 
 
@@ -93,12 +100,13 @@ def _config(languages: tuple[str, ...], vocabulary: int) -> PrepareConfig:
     )
 
 
-def _wait_for(config: PrepareConfig, corpus: Path, raw: Path) -> None:
+def _wait_for(config: PrepareConfig, corpus: Path, raw: Path, *, knowledge: bool) -> None:
     """Return once the first process has no more to do, or give up."""
     from isoglot.corpus import is_prepared
+    from isoglot.demo.knowledge import has_knowledge
 
     deadline = time.monotonic() + _PATIENCE
-    while not is_prepared(config, corpus, base=raw):
+    while not is_prepared(config, corpus, base=raw) or (knowledge and not has_knowledge(corpus)):
         if time.monotonic() > deadline:
             raise CorpusError(
                 f"{corpus}: the process of rank 0 was to prepare it and did not within "

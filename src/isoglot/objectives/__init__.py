@@ -12,6 +12,8 @@ from isoglot.objectives.camlm import CAMLM
 from isoglot.objectives.cooccurrence import Cooccurrence
 from isoglot.objectives.denoise import Denoise
 from isoglot.objectives.distill import Distill
+from isoglot.objectives.entailment import ObjectEntailment
+from isoglot.objectives.entity import EntityPrediction
 from isoglot.objectives.mass import MASS
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.moco import MoCo
@@ -28,6 +30,8 @@ OBJECTIVES: tuple[type[Objective], ...] = (
     MASS,
     Denoise,
     BackTranslate,
+    EntityPrediction,
+    ObjectEntailment,
 )
 
 
@@ -61,9 +65,11 @@ __all__ = [
     "Denoise",
     "Distill",
     "Encoded",
+    "EntityPrediction",
     "Inference",
     "LossSum",
     "MoCo",
+    "ObjectEntailment",
     "Objective",
     "ObjectiveModule",
     "find_objective",

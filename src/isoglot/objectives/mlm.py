@@ -1,9 +1,9 @@
 """Masked language modelling: hide 15 % of a text's tokens and predict them from the rest.
 
 Reads a draw of the text stream (or each side of a pair on its own: PPA's ablation that replaces TLM
-by MLM) and predicts the hidden tokens. BERT (Devlin et al., 2019), multilingual as in XLM section
-3.3. Where we differ: the number of hidden tokens is exactly 15 % of the length, not 15 % in
-expectation.
+by MLM; or an entity's description: XLM-K's ablation without its tasks) and predicts the hidden
+tokens. BERT (Devlin et al., 2019), multilingual as in XLM section 3.3. Where we differ: the number
+of hidden tokens is exactly 15 % of the length, not 15 % in expectation.
 
     [CLS] a [MASK] c d [SEP]      rule: full
 """
@@ -35,7 +35,7 @@ class MLM(Objective):
 
     name: ClassVar[str] = "mlm"
     line: ClassVar[str] = "predict hidden tokens of a text from the rest of it"
-    reads: ClassVar[tuple[str, ...]] = ("text", "parallel")
+    reads: ClassVar[tuple[str, ...]] = ("text", "parallel", "descriptions")
     paper: ClassVar[str] = "BERT; XLM 3.3"
 
     masking: Masking = field(default_factory=Masking)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from accelerate.utils import LoggerType
 
@@ -19,6 +19,9 @@ from isoglot.objectives.slots import check_positions
 from isoglot.pretrain.checkpoint import CheckpointConfig
 from isoglot.pretrain.loop import LossConfig
 from isoglot.pretrain.optim import OptimizerConfig
+
+if TYPE_CHECKING:
+    from isoglot.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +134,13 @@ class PretrainConfig:
             self.seed,
         )
         return f"{key_of(repr(deciding)):016x}"
+
+
+def data_fingerprint(config: PretrainConfig, corpus: Corpus) -> str:
+    """Of what the streams read of a corpus: the corpus's own, unless they read knowledge too."""
+    streams = [stream for stage in config.stages for stream in stage.streams.values()]
+    found = sorted({stream.fingerprint(corpus) for stream in streams})
+    return found[0] if len(found) == 1 else f"{key_of(*found):016x}"
 
 
 def objectives_of(config: PretrainConfig) -> dict[str, Objective]:

@@ -17,13 +17,20 @@ if TYPE_CHECKING:
 
 
 def to_resume(
-    folder: Path, *, corpus: Corpus, recipe: str, num_stages: int, warn: Callable[[str], None]
+    folder: Path,
+    *,
+    corpus: Corpus,
+    fingerprint: str,
+    recipe: str,
+    num_stages: int,
+    warn: Callable[[str], None],
 ) -> Checkpoint | None:
     """The newest sound checkpoint of a run, if it can go on with this corpus and recipe.
 
     Args:
         folder: the run's.
-        corpus: what it is to go on with; another than it was trained on is refused.
+        corpus: what it is to go on with.
+        fingerprint: of what its streams read there; another than it was trained on is refused.
         recipe: fingerprint of the settings; others than before are only warned of.
         num_stages: stages of the recipe.
         warn: told what the user should know.
@@ -33,10 +40,10 @@ def to_resume(
         warn(f"{folder} has no sound checkpoint yet: starting at step 0.")
         return None
     state = found.state
-    if state.corpus != corpus.fingerprint:
+    if state.corpus != fingerprint:
         raise CheckpointError(
             f"{found.place} was trained on another corpus than {corpus.folder} (fingerprints "
-            f"{state.corpus[:12]} and {corpus.fingerprint[:12]}). Give the corpus it was trained "
+            f"{state.corpus[:12]} and {fingerprint[:12]}). Give the corpus it was trained "
             f"on, or start a new run from its weights with model.start."
         )
     if state.stage >= num_stages:

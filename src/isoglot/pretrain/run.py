@@ -19,7 +19,7 @@ from isoglot.batching.permutation import key_of
 from isoglot.errors import CheckpointError
 from isoglot.models import export_sentences, model_card
 from isoglot.pretrain import checkpoint
-from isoglot.pretrain.config import objectives_of
+from isoglot.pretrain.config import data_fingerprint, objectives_of
 from isoglot.pretrain.devices import for_processes, make_accelerator, same_bits_twice
 from isoglot.pretrain.epochs import steps_of
 from isoglot.pretrain.filling import fill, wanting
@@ -130,7 +130,7 @@ class _Run:
             total_steps=0,
             tokens=0,
             cursor=Cursor(),
-            corpus=corpus.fingerprint,
+            corpus=data_fingerprint(config, corpus),
             recipe=config.fingerprint(),
         )
 
@@ -189,6 +189,7 @@ class _Run:
         found = to_resume(
             self.folder,
             corpus=self.corpus,
+            fingerprint=self.state.corpus,
             recipe=self.state.recipe,
             num_stages=len(self.config.stages),
             warn=self._warn,

@@ -131,6 +131,17 @@ class Composer:
             return self.fact(draws, draws.choice(self.entities.by_subject[country]))
         return self.clause(draws)._replace(place=country)
 
+    def page(self, draws: Draws) -> list[Fact | Clause]:
+        """Two to four sentences about one country, at least one of them a fact, no two the same."""
+        country = draws.choice(self.entities.countries)
+        told: list[Fact | Clause] = []
+        for number in range(2 + draws.below(3)):
+            if number == 0 or draws.chance(60):
+                told.append(self.fact(draws, draws.choice(self.entities.by_subject[country])))
+            else:
+                told.append(self.clause(draws)._replace(place=country))
+        return list(dict.fromkeys(told))
+
     def fact(self, draws: Draws, triple: Triple) -> Fact:
         """A triple in one of its wordings."""
         return Fact(draws.choice(WORDINGS[triple.relation]), triple.subject, triple.object)

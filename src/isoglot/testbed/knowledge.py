@@ -44,6 +44,15 @@ def mentions(composer: Composer, grammar: Grammar, draws: Iterable[Draws]) -> It
         yield Mentioned(sentence.text, tuple(sentence.mentions()))
 
 
+def pages(
+    composer: Composer, grammar: Grammar, draws: Iterable[Draws]
+) -> Iterator[list[Mentioned]]:
+    """Sentences about one country at a time, with the spans of all names."""
+    for draw in draws:
+        told = [grammar.sentence(meaning) for meaning in composer.page(draw)]
+        yield [Mentioned(sentence.text, tuple(sentence.mentions())) for sentence in told]
+
+
 def cloze(entities: Entities, grammar: Grammar) -> Iterator[Cloze]:
     """Every triple as a sentence, in a wording that leaves the object's name as it is."""
     for triple in entities.triples:

@@ -122,6 +122,10 @@ class World:
             self._composer, _grammar(language), self._draws(stream, n, language)
         )
 
+    def pages(self, language: str, n: int, *, stream: str = "pages") -> Iterator[list[Mentioned]]:
+        """Pages of sentences that name entities, each page about one country."""
+        return knowledge.pages(self._composer, _grammar(language), self._draws(stream, n, language))
+
     def cloze(self, language: str) -> Iterator[Cloze]:
         """Every fact as a sentence, with the span of its object."""
         return knowledge.cloze(self._entities, _grammar(language))

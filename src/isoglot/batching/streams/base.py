@@ -12,10 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
-from isoglot.corpus.readers import Kind
 from isoglot.errors import CorpusError, nearest, require
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy as np
 
     from isoglot.corpus import Corpus
@@ -92,7 +93,11 @@ class Part(ABC):
     num_examples: int
     num_tokens: int
     num_dropped: int
-    """Examples left out: too long for a row or for the stream's settings, or too short."""
+    """Examples left out."""
+    why_dropped: ClassVar[str] = (
+        "longer than a row of {row_length} tokens or than the stream allows, or too short"
+    )
+    """What is wrong with those, for messages."""
 
     @property
     def num_sentences(self) -> int:
@@ -126,8 +131,8 @@ class StreamConfig(ABC):
     """Settings that every stream has."""
 
     kind: ClassVar[str]
-    reads: ClassVar[Kind]
-    """The kind of prepared source it reads."""
+    reads: ClassVar[str]
+    """The kind of prepared source it reads, or `knowledge`."""
 
     objectives: tuple[str, ...]
     """The objectives that read each draw of this stream."""
@@ -152,6 +157,10 @@ class StreamConfig(ABC):
     ) -> tuple[Part, ...]:
         """The parts of this stream in a corpus, one per (source, language)."""
 
+    def fingerprint(self, corpus: Corpus) -> str:
+        """Equal for corpora that give this stream the same examples, and for no others."""
+        return corpus.fingerprint
+
     def selected(self, corpus: Corpus) -> list[tuple[str, str]]:
         """The (source, language) pairs of a corpus that these settings name."""
         known = corpus.sources(self.reads)
@@ -171,14 +180,17 @@ class StreamConfig(ABC):
             for source in (self.sources or known)
             for language in corpus.manifest.sources[source].languages
         ]
-        available = {language for _, language in found}
-        for language in self.languages:
+        self.check_languages(corpus, self.languages, {language for _, language in found})
+        return [pair for pair in found if not self.languages or pair[1] in self.languages]
+
+    def check_languages(self, corpus: Corpus, asked: Iterable[str], available: set[str]) -> None:
+        """Raise unless there is something in every language that was asked for."""
+        for language in asked:
             if language not in available:
                 raise CorpusError(
                     f"stream {self.kind!r}: {corpus.folder} has nothing for language "
                     f"{language!r}: {nearest(language, available)}"
                 )
-        return [pair for pair in found if not self.languages or pair[1] in self.languages]
 
     def __post_init__(self) -> None:
         require(len(self.objectives) > 0, "a stream needs an objective that reads it")

@@ -17,7 +17,6 @@ import numpy as np
 from typing_extensions import override
 
 from isoglot.batching.streams.base import Longest, Part, StreamConfig
-from isoglot.corpus.readers import Kind
 from isoglot.errors import require
 from isoglot.types import Pair
 
@@ -32,7 +31,7 @@ class ParallelStream(StreamConfig):
     """Sentence pairs from sources of kind `pairs`."""
 
     kind: ClassVar[str] = "parallel"
-    reads: ClassVar[Kind] = "pairs"
+    reads: ClassVar[str] = "pairs"
 
     order: Literal["fixed", "shuffled"] = "fixed"
     """`shuffled` swaps the two sides of half the pairs."""

@@ -16,7 +16,6 @@ from typing_extensions import override
 
 from isoglot.batching.streams.base import Longest, Part, StreamConfig
 from isoglot.batching.streams.other_language import OtherLanguages, other_languages
-from isoglot.corpus.readers import Kind
 from isoglot.errors import require
 from isoglot.types import Text
 
@@ -31,7 +30,7 @@ class TextStream(StreamConfig):
     """Monolingual text from sources of kind `text`."""
 
     kind: ClassVar[str] = "text"
-    reads: ClassVar[Kind] = "text"
+    reads: ClassVar[str] = "text"
 
     unit: Literal["stream", "sentence"] = "stream"
     """One draw is a block of consecutive sentences that fills a row, or one sentence."""

@@ -46,9 +46,14 @@ class Validation:
         world = accelerator.num_processes
         small = replace(shape, rows=shape.micro_rows * world)
         self._loaders: list[tuple[str, str, str, Loader]] = []
+        plain: set[str] = set()
         for name, stream in streams.items():
             for objective in stream.objectives:
-                label = objective if name == stream.kind else f"{name}.{objective}"
+                # of two streams that an objective reads, the first needs no name
+                only = name == stream.kind and objective not in plain
+                label = objective if only else f"{name}.{objective}"
+                if only:
+                    plain.add(objective)
                 codes = {code for _, code in stream.selected(corpus)}
                 for language in sorted(filter(makers[objective].wants, codes)):
                     hosts = [

@@ -1,0 +1,165 @@
+"""What XLM-K's tasks teach, on the generated world: Table 4's ablations from one MLM checkpoint.
+
+    python -m benchmarks.knowledge.run WORK [--recipes xlm-k mep ...] [--seeds 0 1 2] [--limit 200]
+
+Makes the world's corpus and the shared checkpoint in WORK if they are not there, then trains every
+recipe of recipes/ with every seed for the same number of tokens and scores it (`score.py`). A cell
+that has finished is skipped, so the study can be run in pieces: with --limit no cell begins after
+so many seconds. Ends with a table of all cells that are there, mean ± standard deviation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+RECIPES = Path(__file__).parent / "recipes"
+CONTROL = "mlm"
+ALL = (CONTROL, "xlm-k", "mep", "oe", "no-tasks", "mep-same-language", "oe-classify")
+LANGUAGES = ("en", "de", "es")
+WORLD = {"concepts": 40, "entities": 30}
+SIZES = {"sentences": 6000, "pairs": 1000, "pages": 4000, "vocabulary": 300}
+"""Few pieces, so that the names of one language share some with another's, as in XLM-R."""
+
+
+def corpus_in(work: Path) -> Path:
+    from rich.console import Console
+
+    from isoglot.demo.world import generated_corpus
+
+    return generated_corpus(
+        work,
+        Console(stderr=True),
+        languages=LANGUAGES,
+        **SIZES,
+        **WORLD,
+    )
+
+
+def train(
+    work: Path, name: str, seed: int, start: Path | None, steps: int | None
+) -> tuple[Path, int]:
+    """Train one cell; gives the folder of its run and the tokens it was trained on."""
+    import torch
+    from rich.console import Console
+
+    from isoglot.corpus import Corpus
+    from isoglot.pretrain.run import pretrain
+    from isoglot.recipe import dump, load_recipe
+
+    torch.set_num_threads(1)
+    told = [f"seed={seed}", *([] if steps is None else [f"stages.0.steps={steps}"])]
+    recipe = load_recipe(str(RECIPES / f"{name}.yaml"), told)
+    if start is not None:
+        model = replace(
+            recipe.model, start=str(start), size=None, layers=None, hidden=None, heads=None
+        )
+        recipe = replace(recipe, model=model)
+    run = work / "runs" / f"{name}-{seed}"
+    done = pretrain(
+        recipe,
+        Corpus.open(work / "corpus"),
+        run,
+        resume=run.exists(),
+        name=recipe.name,
+        recipe_text=dump(recipe),
+        terminal=Console(quiet=True),
+    )
+    return run, done.tokens
+
+
+def cell(work: Path, name: str, seed: int, steps: int | None) -> str:
+    """Train and score one cell; gives a line about it."""
+    from benchmarks.knowledge.score import facts, links
+    from transformers.utils import logging
+
+    from isoglot.corpus import Corpus
+    from isoglot.evaluate.run import open_for_scoring
+    from isoglot.testbed import World
+
+    logging.disable_progress_bar()
+    began = time.perf_counter()
+    start = None if name == "checkpoint" else work / "runs/checkpoint-0/model"
+    run, tokens = train(work, name, seed, start, steps)
+    seconds = time.perf_counter() - began
+    (checkpoint,) = sorted((run / "checkpoints").glob("step-*"))[-1:]
+    encoder, tokenizer = open_for_scoring(run / "model")
+    corpus, world = Corpus.open(work / "corpus"), World(**WORLD)
+    by_language = {code: facts(encoder, tokenizer, world, code) for code in LANGUAGES}
+    scores = {
+        f"facts {kind}": mean(found[kind] for found in by_language.values())
+        for kind in ("open", "typed")
+    }
+    scores |= {f"links {how}": v for how, v in links(encoder, corpus, checkpoint).items()}
+    found = {"recipe": name, "seed": seed, "tokens": tokens, "seconds": seconds, "scores": scores}
+    file = _result(work, name, seed)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(found), encoding="utf-8")
+    told = "  ".join(f"{test} {value:5.1f}" for test, value in scores.items())
+    return f"{name}-{seed:<3} {tokens / 1e6:.2f}M tokens {seconds:4.0f} s  {told}"
+
+
+def _result(work: Path, name: str, seed: int) -> Path:
+    return work / "results" / f"{name}-{seed}.json"
+
+
+def table(work: Path) -> str:
+    """A line a recipe: mean ± standard deviation over its seeds."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name in ("checkpoint", *ALL):
+        for file in sorted((work / "results").glob(f"{name}-[0-9]*.json")):
+            found.setdefault(name, []).append(json.loads(file.read_text(encoding="utf-8")))
+    tests = ("facts open", "facts typed", "links states", "links fitted", "links heads")
+    lines = [f"| recipe | seeds | tokens | {' | '.join(tests)} |", "|---" * (3 + len(tests)) + "|"]
+    for name, cells in found.items():
+        row = [name, str(len(cells)), f"{mean(c['tokens'] for c in cells) / 1e6:.2f}M"]
+        row += [_spread([c["scores"][t] for c in cells if t in c["scores"]]) for t in tests]
+        lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines)
+
+
+def _spread(values: list[float]) -> str:
+    if not values:
+        return "–"
+    return f"{mean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Run the study of XLM-K's tasks.")
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--recipes", nargs="+", default=list(ALL))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--steps", type=int, help="of every continuation, instead of its own")
+    parser.add_argument("--parallel", type=int, default=2, help="cells at a time")
+    parser.add_argument("--limit", type=float, help="seconds after which no cell begins")
+    given = parser.parse_args()
+    began = time.monotonic()
+    corpus_in(given.work)
+    if not _result(given.work, "checkpoint", 0).is_file():
+        print(cell(given.work, "checkpoint", 0, None), flush=True)
+    left = [
+        (given.work, name, seed, given.steps)
+        for seed in given.seeds
+        for name in given.recipes
+        if not _result(given.work, name, seed).is_file()
+    ]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(given.parallel, context) as pool:
+        while left and (given.limit is None or time.monotonic() - began < given.limit):
+            now, left = left[: given.parallel], left[given.parallel :]
+            for done in [pool.submit(cell, *one) for one in now]:
+                print(done.result(), flush=True)
+    print(table(given.work))
+    if left:
+        print(f"{len(left)} cells are left: run it again")
+
+
+if __name__ == "__main__":
+    main()

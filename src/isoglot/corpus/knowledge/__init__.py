@@ -1,0 +1,1 @@
+"""Knowledge from Wikipedia and Wikidata: dumps to entities, descriptions, mentions and triples."""

@@ -1,0 +1,1 @@
+"""Reading Wikipedia and Wikidata dumps as they are distributed, in parts that share nothing."""

@@ -1,0 +1,1 @@
+"""Wikitext to plain sentences that remember where their links were."""

@@ -1,0 +1,92 @@
+"""`isoglot knowledge`: dumps to tables, tables to the knowledge of a corpus, and what is shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.test_docs import blocks
+from tests.corpus.knowledge.small_dumps import write_dumps
+
+PREPARE = """\
+sources:
+  wiki: {files: {en: [tables/text/en.txt.gz], de: [tables/text/de.txt.gz]}}
+tokenizer: {size: 400}
+heldout_share: 0.0
+"""
+
+
+@pytest.fixture
+def tables(isoglot, desk):
+    write_dumps(desk / "dumps")
+    said = isoglot("knowledge", "extract", "dumps/dumps.yaml", "--out", "tables")
+    assert said.code == 0, said.err
+    return said
+
+
+@pytest.fixture
+def corpus(isoglot, desk, tables):
+    (desk / "prepare.yaml").write_text(PREPARE)
+    assert isoglot("prepare", "prepare.yaml", "--out", "corpus").code == 0
+    return desk / "corpus"
+
+
+def rows(out: str) -> list[list[str]]:
+    return [line.split() for line in out.splitlines()]
+
+
+def test_extract_says_what_became_of_each_dump(tables):
+    assert "extract" in tables.err
+    shown = rows(tables.out)
+    assert ["enwiki.xml.bz2", "10", "5", "4", "1"] in [row[:5] for row in shown]
+    assert any(row[:4] == ["wikidata.json.bz2", "6", "5", "8"] for row in shown)
+    assert "tables: tables" in tables.out
+
+
+def test_link_says_what_it_kept_and_why_not_the_rest(isoglot, corpus):
+    said = isoglot("knowledge", "link", "tables", "-c", "corpus", "--set", "heldout_share=0")
+    assert said.code == 0, said.err
+    assert said.err.split(" ...\n")[:3] == ["titles", "descriptions", "links"]
+    assert ["de", "3", "4", "0", "1", "red", "link"] in rows(said.out)
+    assert "4 entities; 4 triples (0 held out) of 3 relations" in said.out
+    assert "claims dropped: 1 object without description, 1 repeated" in said.out
+    again = isoglot("knowledge", "link", "tables", "-c", "corpus", "--set", "heldout_share=0")
+    assert again.out == said.out
+    assert again.err == "up to date ...\n"
+
+
+def test_show_corpus_says_what_it_knows(isoglot, corpus):
+    before = isoglot("show", "corpus", "corpus", "--samples", "0")
+    assert "entities" not in before.out
+    isoglot("knowledge", "link", "tables", "-c", "corpus")
+    after = isoglot("show", "corpus", "corpus", "--samples", "0", "--alpha", "0").out
+    assert "4 entities; 4 triples" in after
+    assert ["de", "75.0", "%"] in [row[:3] for row in rows(after)]
+    assert ["en", "100.0", "%"] in [row[:3] for row in rows(after)]
+    assert after.count("50.0 %") >= 2
+    assert "entities described in 2 languages or more: 75.0 %" in after
+
+
+def test_the_python_of_knowledge_md(isoglot, corpus, desk, capsys):
+    isoglot("knowledge", "link", "tables", "-c", "corpus")
+    (desk / "corpora").mkdir()
+    corpus.rename(desk / "corpora/wiki")
+    (block,) = (block for block in blocks("knowledge.md") if block.language == "python")
+    exec(block.text, {})  # noqa: S102 (our own documentation)
+    assert capsys.readouterr().out == "France ('de', 'en')\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["extract", "dumps/dumps.yaml", "--out", "x", "--set", "wikipedia.xq=[a]"], "'xq' is no"),
+        (["link", "dumps", "-c", "corpus"], "has no counts.json"),
+        (["link", "tables", "-c", "tables"], "is not a prepared corpus"),
+        (["link", "tables", "-c", "corpus", "--set", "languages=[fr]"], "no Wikipedia in 'fr'"),
+        (["link", "tables", "-c", "corpus", "--set", "hops=2"], "hops"),
+    ],
+)
+def test_faults_are_said_in_a_sentence(isoglot, corpus, arguments, said):
+    result = isoglot("knowledge", *arguments)
+    assert result.code == 1
+    assert said in result.err
+    assert "Traceback" not in result.err
