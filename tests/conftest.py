@@ -26,9 +26,11 @@ def corpus(tmp_path_factory) -> Corpus:
 
 
 @pytest.fixture(scope="session")
-def knowing(corpus, tmp_path_factory) -> Corpus:
-    """The same corpus with knowledge beside it, shared: do not write into it."""
-    return with_knowledge(corpus, tmp_path_factory.mktemp("knowing") / "corpus")
+def knowing(tmp_path_factory) -> Corpus:
+    """A like corpus with knowledge beside it, shared: do not write into it."""
+    # not of the fixture `corpus`: some folders have another of that name
+    plain = make_corpus(tmp_path_factory.mktemp("plain"))
+    return with_knowledge(plain, tmp_path_factory.mktemp("knowing") / "corpus")
 
 
 @pytest.fixture(scope="session")
