@@ -1,0 +1,1 @@
+"""Measurements; each file says what it measures and how it is run."""
