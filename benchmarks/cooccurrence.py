@@ -34,7 +34,7 @@ from scipy.sparse import coo_array
 
 from isoglot.corpus import Corpus, Manifest
 from isoglot.corpus.cooccurrence import PairConfig, PairTable, count_pairs
-from isoglot.corpus.engine import run_shards
+from isoglot.corpus.engine import run
 from isoglot.corpus.manifest import Counts, SourceEntry, SplitEntry, TokenizerEntry
 from isoglot.corpus.shards import Chunk, ShardEntry, ShardWriter
 from isoglot.types import Vocabulary
@@ -99,9 +99,9 @@ def opened(folder: Path, size: int) -> Corpus:
 
 def ours(corpus: Corpus, out: Path, *, memory: float, processes: bool = False) -> float:
     """Count into a folder; gives the seconds."""
-    run = {"run": run_shards} if processes else {}
+    engine = {"run": lambda f, tasks, n: iter(run(f, tasks, workers=n))} if processes else {}
     begun = time.perf_counter()
-    count_pairs(corpus, PairConfig(window=WINDOW, memory=memory), out, workers=2, **run)
+    count_pairs(corpus, PairConfig(window=WINDOW, memory=memory), out, workers=2, **engine)
     return time.perf_counter() - begun
 
 

@@ -45,9 +45,9 @@ def place(tmp_path, monkeypatch):
     (raw / "test").mkdir(parents=True)
     made = tmp_path / "made/raw"
     (made / "text/aa.txt").rename(raw / "en.txt")
-    (made / "text/bb.txt").rename(raw / "sw.txt")
+    (made / "text/cc.txt").rename(raw / "sw.txt")
     (raw / "test/en-sw.tsv").write_bytes((made / "pairs/aa-cc.tsv").read_bytes())
-    (made / "pairs/aa-bb.tsv").rename(raw / "en-sw.tsv")
+    (made / "pairs/aa-cc.tsv").rename(raw / "en-sw.tsv")
     settings = ModelConfig(size="tiny", layers=2, hidden=32, heads=2, max_positions=256)
     encoder = Encoder.build(settings, corpus.vocabulary)
     export(encoder, tmp_path / "encoder", tokenizer_folder=corpus.tokenizer_folder, card="")

@@ -16,7 +16,7 @@ def test_from_raw_text_to_scores(isoglot, raw):
     assert said.code == 0
     assert (
         said.out.splitlines()[0].split()
-        == "source language for training tokens held out dropped".split()
+        == "source language for training tokens held out read seconds MB/s dropped".split()
     )
     assert any(
         line.split()[:2] == ["text", "aa"] and "blank" in line for line in said.out.splitlines()

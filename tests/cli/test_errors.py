@@ -20,6 +20,18 @@ CASES = {
         ],
         "raw/text/aaa.txt: there is no such file; did you mean 'aa.txt'?",
     ),
+    "two tokenizers": (
+        ["prepare", "prepare.yaml", "-o", "corpus", "--set", "tokenizer.folder=encoder"],
+        "tokenizer: `folder` names a tokenizer to take as it is; size would be for training",
+    ),
+    "an option that a format does not have": (
+        ["prepare", "prepare.yaml", "-o", "corpus", "--set", "sources.text.options={field: body}"],
+        "sources.text.options.field: 'lines' has no such option",
+    ),
+    "a base folder whose variable is not set": (
+        ["prepare", "prepare.yaml", "-o", "corpus", "--set", "base=$NO_SUCH_VARIABLE"],
+        "base: '$NO_SUCH_VARIABLE' names a variable of the environment that is not set.",
+    ),
     "an unknown key in a prepare file": (
         ["prepare", "prepare.yaml", "-o", "corpus", "--set", "tokeniser.size=1"],
         "--set: tokeniser: unknown setting; did you mean 'tokenizer'?",

@@ -75,6 +75,24 @@ def test_a_corpus(isoglot, corpus):
     assert corpus.fingerprint in said.out
 
 
+def test_a_corpus_as_a_page(isoglot, corpus, desk):
+    said = isoglot(
+        "show", "corpus", corpus.folder, "--alpha", "1", "--alpha", "0", "--html", "c.html"
+    )
+    assert said.code == 0
+    assert "c.html" in said.out
+    page = (desk / "c.html").read_text(encoding="utf-8")
+    assert "http" not in page.replace("http-equiv", "")
+    for part in ("Sources and languages", "Dropped", "Sampling", "Tokenizer", "Some lines"):
+        assert f"<h2>{part}</h2>" in page
+    for code in ("aa", "bb", "cc"):
+        assert f"{corpus.manifest.sources['text'].languages[code]['train'].rows:,}" in page
+    assert "drawn at α = 1, %" in page
+    assert "drawn at α = 0, %" in page
+    raw = (corpus.folder.parent / "raw/text/aa.txt").read_text(encoding="utf-8").splitlines()
+    assert raw[0] in page
+
+
 def test_a_corpus_with_a_source_of_which_nothing_was_kept(isoglot, raw):
     (raw / "raw/pairs/aa-bb.tsv").write_text("one\ttwo\tthree\n", encoding="utf-8")
     (raw / "raw/pairs/aa-cc.tsv").write_text("one\ttwo\tthree\n", encoding="utf-8")

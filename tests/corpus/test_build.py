@@ -1,19 +1,24 @@
 from __future__ import annotations
 
-import errno
 import gzip
 import json
-import os
 import shutil
 from typing import TYPE_CHECKING
 
-import cattrs
 import pytest
+from cattrs.preconf.json import make_converter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from isoglot.corpus import Corpus, PrepareConfig, SourceConfig, TokenizerConfig, prepare
+from isoglot.corpus import (
+    Corpus,
+    DuplicatesConfig,
+    PrepareConfig,
+    SourceConfig,
+    TokenizerConfig,
+    prepare,
+)
 from isoglot.corpus.clean import normalise
 from isoglot.corpus.heldout import SPLITS
 from isoglot.errors import CorpusError, RecipeError
@@ -180,13 +185,16 @@ def test_a_second_run_does_nothing_until_something_changes(raw, tmp_path, tokeni
 
 def test_progress_ends_at_its_total(raw, tmp_path, tokenizer):
     seen: dict[str, list[tuple[int, int | None]]] = {}
+    (tmp_path / "test.txt").write_text("A line of a test.\n")
     prepare(
-        config(tokenizer=TokenizerConfig(folder=str(tokenizer))),
+        config(
+            tokenizer=TokenizerConfig(folder=str(tokenizer)), exclude=(str(tmp_path / "test.txt"),)
+        ),
         tmp_path / "corpus",
         base=raw,
         progress=lambda stage, done, total: seen.setdefault(stage, []).append((done, total)),
     )
-    assert list(seen) == ["clean", "tokenizer", "encode"]
+    assert list(seen) == ["exclude", "clean", "duplicates", "tokenizer", "encode"]
     for steps in seen.values():
         assert steps == sorted(steps)
         assert steps[-1][0] == steps[-1][1]
@@ -216,21 +224,23 @@ def test_a_folder_that_is_no_corpus_is_never_touched(raw, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-@pytest.mark.parametrize("stage", ["clean", "encode"])
-def test_a_full_disk_names_the_file_and_the_fix(raw, tmp_path, tokenizer, monkeypatch, stage):
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    target = {"clean": "isoglot.corpus.cleaned.cleaned_file", "encode": "os.fsync"}[stage]
+@pytest.mark.parametrize(
+    ("file", "names"),
+    [
+        ("cleaned/wiki/en/00000/train.txt", r"wiki/en/00000/train\.txt"),
+        ("cleaned/wiki/en/00000/exact.hashes", r"exact\.hashes"),
+        ("encoded/wiki/en/train-00000-00000.arrow.partial", r"wiki/en/train-00000-00000\.arrow"),
+    ],
+)
+def test_a_full_disk_names_the_file_and_the_fix(raw, tmp_path, tokenizer, file, names):
     chosen = config(tokenizer=TokenizerConfig(folder=str(tokenizer)))
-
-    def fill_disk(now: str, done: int, total: int | None) -> None:
-        if now == stage:
-            monkeypatch.setattr(target, full)
-
-    with pytest.raises(CorpusError, match=r"en-de.*No space left on device.*Make room"):
-        prepare(chosen, tmp_path / "corpus", base=raw, progress=fill_disk)
-    monkeypatch.undo()
+    full = tmp_path / "corpus/.work" / file
+    full.parent.mkdir(parents=True)
+    (tmp_path / "corpus/.preparing").touch()
+    full.symlink_to("/dev/full")
+    with pytest.raises(CorpusError, match=rf"{names}.*No space left on device.*Make room"):
+        prepare(chosen, tmp_path / "corpus", base=raw)
+    full.unlink(missing_ok=True)
     assert not list((tmp_path / "corpus").rglob("*.partial"))
     add_up(prepare(chosen, tmp_path / "corpus", base=raw))
 
@@ -292,6 +302,11 @@ def test_patterns_are_sorted_and_must_match(tmp_path, tokenizer):
         ({"files": {"en-de": ("x",)}}, "does not name a language"),
         ({"kind": "pairs", "format": "tsv", "files": {"en": ("x",)}}, "two languages joined"),
         ({"format": "tsv", "files": {"en": ("x",)}}, "for kind 'text' use 'lines'"),
+        ({"options": {"field": "x"}, "files": {"en": ("x",)}}, "'lines' has no such option"),
+        (
+            {"kind": "pairs", "format": "tsv", "split": "sentences", "files": {"en-de": ("x",)}},
+            "are not split into sentences",
+        ),
         ({"format": "lnies", "files": {"en": ("x",)}}, "did you mean 'lines'"),
         ({"files": {}}, "there are none"),
     ],
@@ -302,12 +317,34 @@ def test_impossible_settings_are_told(tmp_path, source, message):
     assert not (tmp_path / "corpus").exists()
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"heldout_share": 1.0}, "heldout_share: 1.0 is not from 0"),
+        ({"shard_tokens": 0}, "shard_tokens: 0 is not from 1"),
+        (
+            {"tokenizer": TokenizerConfig(folder="bert", model="bpe", size=8000)},
+            "take as it is; model and size would be for training another",
+        ),
+        ({"duplicates": DuplicatesConfig(scope="none", near=True)}, "the scope is `none`"),
+        ({"duplicates": DuplicatesConfig(partitions=0)}, "partitions: 0 is not 1 or more"),
+        ({"duplicates": DuplicatesConfig(similarity=0)}, "similarity: 0 is not above 0"),
+        ({"base": "$NO_SUCH_VARIABLE/data"}, "'.NO_SUCH_VARIABLE/data' names a variable"),
+        ({"exclude": ("text/*.txt",)}, r"exclude: .*de\.txt is also a file of a source"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_told(raw, tmp_path, changes, message):
+    with pytest.raises(RecipeError, match=message):
+        prepare(config(**changes), tmp_path / "corpus", base=raw)
+    assert not (tmp_path / "corpus").exists()
+
+
 def test_settings_are_read_by_a_generic_reader():
     data = {
         "sources": {"wiki": {"kind": "text", "format": "lines", "files": {"en": ["a.txt"]}}},
         "tokenizer": {"size": 8000, "model": "bpe"},
         "heldout_share": 0.02,
     }
-    read = cattrs.Converter(forbid_extra_keys=True).structure(data, PrepareConfig)
+    read = make_converter(forbid_extra_keys=True).structure(data, PrepareConfig)
     assert read.sources["wiki"].files == {"en": ("a.txt",)}
     assert read.tokenizer == TokenizerConfig(size=8000, model="bpe")

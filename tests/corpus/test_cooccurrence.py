@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from isoglot.corpus.cooccurrence import PairConfig, PairTable, count_pairs, joining, runs
 from isoglot.corpus.cooccurrence import count as counting_module
 from isoglot.corpus.cooccurrence.joining import join_range
-from isoglot.corpus.engine import run_shards
+from isoglot.corpus.engine import run
 from isoglot.errors import CorpusError, RecipeError
 from tests.corpus.written import VOCABULARY, write_corpus
 
@@ -134,7 +134,7 @@ def test_other_processes_count_and_add_the_same(tmp_path):
         config,
         tmp_path / "theirs",
         workers=2,
-        run=run_shards,
+        run=lambda function, tasks, workers: iter(run(function, tasks, workers=workers)),
         progress=lambda *what: told.append(what),
     )
     assert np.array_equal(mine.keys, theirs.keys)

@@ -1,35 +1,52 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from isoglot.corpus.cells import Cell
-from isoglot.corpus.clean import CleanConfig
-from isoglot.corpus.cleaned import CleanTask, clean_cell
+from isoglot.corpus.cleaned import Mark, Stretch
 from isoglot.corpus.sampling import sample, shares
 
 SIZES = {"en": 900, "sw": 100}
 
 
 @pytest.fixture
-def cleaned(tmp_path):
-    results = []
+def stretches(tmp_path):
+    found = []
     for language, size in SIZES.items():
         path = tmp_path / f"{language}.txt"
-        path.write_text("".join(f"{language} {number}\n" for number in range(size)))
-        cell = Cell(source="s", language=language, kind="text", format="lines", files=(path,))
-        task = CleanTask(
-            cell=cell,
-            folder=tmp_path / language,
-            config=CleanConfig(),
-            heldout_share=0.0,
-            heldout_seed=0,
+        lines = "".join(f"{number + 1}\t0\t{language} {number}\n" for number in range(size))
+        path.write_text(lines)
+        cell = Cell(
+            source="s",
+            language=language,
+            kind="text",
+            format="lines",
+            options={},
+            split="lines",
+            files=(path,),
         )
-        results.append(clean_cell(task))
-    return results
+        cut = Mark(row=70, byte=sum(len(line) + 1 for line in lines.split("\n")[:70]))
+        marks = [Mark(row=0, byte=0), cut, Mark(row=size, byte=len(lines))]
+        found += [
+            Stretch(
+                cell=cell,
+                key="",
+                file=path,
+                text=path,
+                split="train",
+                start=start,
+                end=end,
+                documents_before=0,
+                repeated=None,
+            )
+            for start, end in pairwise(marks)
+        ]
+    return found
 
 
 @pytest.mark.parametrize(
@@ -41,8 +58,10 @@ def cleaned(tmp_path):
         (0.5, 100, {"en": 75, "sw": 25}),
     ],
 )
-def test_languages_are_sampled_by_their_size_to_the_power_of_alpha(cleaned, alpha, limit, expected):
-    drawn = Counter(sample(cleaned, alpha=alpha, limit=limit, seed=0))
+def test_languages_are_sampled_by_their_size_to_the_power_of_alpha(
+    stretches, alpha, limit, expected
+):
+    drawn = Counter(sample(stretches, SIZES, alpha=alpha, limit=limit, seed=0))
     by_language = Counter[str]()
     for text, number in drawn.items():
         by_language[text[:2]] += number
@@ -53,8 +72,8 @@ def test_languages_are_sampled_by_their_size_to_the_power_of_alpha(cleaned, alph
         assert max(times) - min(times) <= 1
 
 
-def test_the_seed_decides_which_sentences(cleaned):
-    draws = [list(sample(cleaned, alpha=0.5, limit=100, seed=seed)) for seed in (0, 0, 1)]
+def test_the_seed_decides_which_sentences(stretches):
+    draws = [list(sample(stretches, SIZES, alpha=0.5, limit=100, seed=seed)) for seed in (0, 0, 1)]
     assert draws[0] == draws[1] != draws[2]
 
 

@@ -68,10 +68,10 @@ def test_views_are_of_the_mapped_file(tmp_path):
 
 def test_the_files_are_plain_arrow_with_one_batch(tmp_path):
     _, entries = write(tmp_path, [[1, 2], [3]])
-    reader = pa.ipc.open_file(tmp_path / entries[0].file)
-    assert reader.num_record_batches == 1
+    reader = pa.ipc.open_stream(tmp_path / entries[0].file)
     assert reader.schema.metadata == {b"source": b"s"}
-    assert reader.read_all().to_pydict() == {"ids": [[1, 2], [3]], "document": [0, 1]}
+    (batch,) = reader
+    assert batch.to_pydict() == {"ids": [[1, 2], [3]], "document": [0, 1]}
 
 
 def test_a_table_travels_as_paths(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,10 @@ from isoglot.cli import app
 from isoglot.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from isoglot.corpus import Manifest
+    from isoglot.corpus import Manifest, Times
+
+_INTERRUPTED = 130
+"""The exit code of a command that was stopped from the keyboard."""
 
 # brackets are escaped: rich would take them for markup
 _EXAMPLE = r"""
@@ -27,8 +31,11 @@ A prepare file names the raw files by source and language, relative to itself:
         format: tsv
         files: {en-sw: \[raw/en-sw.tsv]}
     tokenizer: {size: 32000}   # to train; or {folder: path/to/a/tokenizer}
+    exclude: \[eval/*.tsv]      # lines of these are dropped
 
 Then: isoglot prepare FILE --out corpora/mine
+
+Other formats (JSON lines, Parquet, TMX, ...) and all settings: docs/prepare.md
 """
 
 
@@ -37,38 +44,95 @@ def prepare(
     file: Path = typer.Argument(..., help="The prepare file (YAML)."),
     out: Path = typer.Option(..., "--out", "-o", help="Folder of the prepared corpus."),
     workers: int = typer.Option(1, help="Processes that clean and tokenize."),
+    cluster: str = typer.Option(
+        "local",
+        help="Where they run: `local` (this machine), `auto` (the Ray cluster it belongs to) or "
+        "ray://HOST:PORT.",
+    ),
+    dropped: Path | None = typer.Option(
+        None, help="Write every dropped line with its reason into this folder (JSON lines)."
+    ),
     settings: list[str] = typer.Option(
         [], "--set", help="Change a setting: path.to.it=value. May be given several times."
     ),
 ) -> None:
     """Clean and tokenize raw text and translations into a corpus that training reads.
 
-    Everything that is dropped is counted by reason. Running it again on finished work does nothing.
+    Everything that is dropped is counted by reason. A run that was interrupted goes on where it
+    stopped; running it again on finished work does nothing.
     """
     from rich.console import Console
 
     from isoglot.cli.progress import Stages
+    from isoglot.corpus import Times
     from isoglot.corpus import prepare as run
     from isoglot.recipe import load_prepare
 
     config = load_prepare(file, settings)
+    if dropped is not None:
+        config = replace(config, dropped=str(dropped.resolve()))
+    times = Times()
     terminal = Console(stderr=True)
-    with Stages(terminal) as stages:
-        manifest = run(config, out, base=file.parent, workers=workers, progress=stages)
-    show_manifest(manifest)
+    try:
+        with Stages(terminal) as stages:
+            manifest = run(
+                config,
+                out,
+                base=file.parent,
+                workers=workers,
+                cluster=cluster,
+                progress=stages,
+                times=times,
+            )
+    except KeyboardInterrupt:
+        terminal.print("stopped: what is finished is kept; give the command again to go on.")
+        raise typer.Exit(_INTERRUPTED) from None
+    show_manifest(manifest, times)
     print(f"\ncorpus: {out}")
 
 
-def show_manifest(manifest: Manifest) -> None:
-    """Print what a corpus holds, and what was dropped and why."""
+def show_manifest(manifest: Manifest, times: Times | None = None) -> None:
+    """Print what a corpus holds, what was dropped and why, and how its tokenizer fits."""
+    from isoglot.report.corpus_view import contaminated, parts_of
+
+    seconds = times.cells if times is not None else {}
     rows = []
-    for name, source in manifest.sources.items():
-        for language, splits in source.languages.items():
-            reasons = sorted(source.counts[language].dropped.items())
-            dropped = ", ".join(f"{number:,} {reason}" for reason, number in reasons if number)
-            train, heldout = splits["train"], splits["heldout"]
-            tokens = sum(train.tokens.values())
-            rows.append(
-                [name, language, f"{train.rows:,}", f"{tokens:,}", f"{heldout.rows:,}", dropped]
-            )
-    print_table(["source", "language", "for training", "tokens", "held out", "dropped"], rows)
+    for part in parts_of(manifest):
+        row = [part.source, part.language, f"{part.train:,}", f"{part.tokens:,}"]
+        row += [f"{part.heldout:,}", f"{part.read:,}"]
+        if seconds:
+            spent = seconds.get(f"{part.source}/{part.language}", 0.0)
+            row += [f"{spent:.1f}", f"{part.bytes / 1e6 / max(spent, 1e-3):.1f}"]
+        rows.append([*row, ", ".join(f"{n:,} {reason}" for reason, n in part.dropped.items())])
+    headings = ["source", "language", "for training", "tokens", "held out", "read"]
+    headings += ["seconds", "MB/s"] if seconds else []
+    print_table([*headings, "dropped"], rows)
+    _show_tokenizer(manifest)
+    if found := contaminated(manifest):
+        print("\nDropped because they occur in evaluation files:\n")
+        print_table(["files in", "records"], [[name, f"{n:,}"] for name, n in found.items()])
+    total = manifest.total()
+    print(
+        f"\n{total.read:,} read from {total.lines:,} lines ({total.bytes / 1e6:,.1f} MB) = "
+        f"{total.kept:,} kept ({total.heldout:,} held out) + {total.read - total.kept:,} dropped"
+    )
+    if times is not None and times.stages:
+        told = ", ".join(f"{stage} {spent:.1f} s" for stage, spent in times.stages.items())
+        clock = sum(times.stages.values())
+        print(f"{told}: {clock:.1f} s, {total.bytes / 1e6 / max(clock, 1e-3):.1f} MB/s in all")
+
+
+def _show_tokenizer(manifest: Manifest) -> None:
+    print(f"\nThe tokenizer has {manifest.tokenizer.size:,} ids. Its fit to each language:\n")
+    print_table(
+        ["language", "tokens per word", "coverage", "unknown"],
+        [
+            [
+                language,
+                f"{fit.tokens_per_word:.2f}",
+                f"{100 * fit.coverage:.2f} %",
+                f"{100 * fit.unknown_rate:.2f} %",
+            ]
+            for language, fit in manifest.tokenizer.fits.items()
+        ],
+    )

@@ -121,14 +121,21 @@ def recipe(
 @show.command()
 def corpus(
     folder: Path = typer.Argument(..., help="A prepared corpus."),
-    alpha: float = typer.Option(0.7, help="Draw languages with p proportional to N^alpha."),
+    alpha: list[float] = typer.Option(
+        [0.7, 0.3],
+        help="Draw languages with p proportional to N^alpha. May be given several times.",
+    ),
     samples: int = typer.Option(2, help="Lines of each source and language to show."),
+    html: Path | None = typer.Option(None, help="Write the same as an HTML page, too."),
 ) -> None:
     """Show what a corpus holds, what was dropped, how often languages are drawn, and some lines."""
-    from isoglot.cli.corpus import show_corpus
+    from isoglot.cli.corpus import show_corpus, write_page
     from isoglot.corpus import Corpus
 
-    show_corpus(Corpus.open(folder, verify="never"), alpha=alpha, samples=samples)
+    opened = Corpus.open(folder, verify="never")
+    show_corpus(opened, alphas=alpha, samples=samples)
+    if html is not None:
+        write_page(opened, html, alphas=alpha, samples=samples)
 
 
 def _file(kind: type) -> str:

@@ -1,28 +1,29 @@
-"""What there is to prepare: the settings of the sources, laid out as cells.
+"""What there is to prepare: the settings of the sources, laid out as cells and units.
 
 A cell is one language (or pair of languages) of one source: its files, how they are read, and the
-folder its shards go to. Everything that can be wrong with the names and paths in the settings is
-found here, before any work is done.
+folder its shards go to. A unit is the least part of a cell that can be read on its own, a file for
+most formats. Everything that can be wrong with the names and paths in the settings is found here,
+before any work is done.
 """
 
 from __future__ import annotations
 
 import glob
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isoglot.corpus.readers import READERS, Kind, Reader
-from isoglot.corpus.readers.files import require
-from isoglot.errors import CorpusError, RecipeError, nearest
+from isoglot.corpus.readers import Kind, Reader, reader_for
+from isoglot.corpus.splitting import SplitMode
+from isoglot.errors import CorpusError, RecipeError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _LANGUAGE_NAME = re.compile(r"[A-Za-z0-9_]+")
-_RESERVED = ("tokenizer", "cooccurrence")
+_RESERVED = ("tokenizer", "cooccurrence", "dropped")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +33,14 @@ class SourceConfig:
     kind: Kind = "text"
     """What it holds: `text` (sentences of one language) or `pairs` (translations)."""
     format: str = "lines"
-    """How its files are read: `lines` for text; `tsv` or `keyed` for pairs."""
+    """How its files are read: `lines`, `jsonl`, `tsv`, `tmx` and others (docs/prepare.md)."""
+    options: dict[str, str | int | bool] = field(default_factory=dict)
+    """Settings of the format, such as `{field: body}` for jsonl (docs/prepare.md)."""
+    split: SplitMode = "lines"
+    """How a text becomes sentences: not at all, at line ends inside it, or by rules for its
+    language."""
     files: dict[str, tuple[str, ...]]
-    """Language (`en`) or pair (`en-de`) -> files or patterns, relative to the settings' folder."""
+    """Language (`en`) or pair (`en-de`) -> files or patterns, relative to `base`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +51,10 @@ class Cell:
     language: str
     kind: Kind
     format: str
+    options: dict[str, str | int | bool]
+    split: SplitMode
     files: tuple[Path, ...]
+    """All its files; none in a unit of it."""
 
     @property
     def folder(self) -> str:
@@ -64,7 +73,23 @@ class Cell:
 
     def reader(self) -> Reader:
         """The reader its format names."""
-        return next(reader for reader in READERS if reader.name == self.format)()
+        where = f"sources.{self.source}"
+        return reader_for(self.format, self.options, self.languages, where)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Files of a cell that are read together, and apart from all others."""
+
+    cell: Cell
+    number: int
+    """Which of the cell's units it is."""
+    files: tuple[Path, ...]
+
+    @property
+    def name(self) -> str:
+        """What a message calls it."""
+        return " and ".join(map(str, self.files))
 
 
 def columns_of(kind: Kind) -> tuple[str, ...]:
@@ -87,13 +112,31 @@ def lay_out(sources: Mapping[str, SourceConfig], base: Path) -> list[Cell]:
                 language=language,
                 kind=config.kind,
                 format=config.format,
-                files=_expand(patterns, base, where),
+                options=config.options,
+                split=config.split,
+                files=(),
             )
-            fault = cell.reader().check_files(cell.files)
+            reader = cell.reader()
+            cell = replace(cell, files=expand(patterns, base, where, reader.files_of))
+            fault = reader.check_files(cell.files)
             if fault is not None:
                 raise RecipeError(f"{where}: {fault}.")
             cells.append(cell)
     return cells
+
+
+def units_of(cells: list[Cell]) -> list[Unit]:
+    """The units of all cells, in corpus order."""
+    units = []
+    for cell in cells:
+        step = cell.reader().together
+        # without its files, which may be many: a unit names its own
+        of_unit = replace(cell, files=())
+        units += [
+            Unit(cell=of_unit, number=number, files=cell.files[start : start + step])
+            for number, start in enumerate(range(0, len(cell.files), step))
+        ]
+    return units
 
 
 def _check_source(source: str, config: SourceConfig) -> None:
@@ -105,16 +148,10 @@ def _check_source(source: str, config: SourceConfig) -> None:
         )
     if not config.files:
         raise RecipeError(f"{where}.files: there are none. Name the files of each language.")
-    formats = {reader.name: reader.kind for reader in READERS}
-    if config.format not in formats:
+    if config.kind == "pairs" and config.split == "sentences":
         raise RecipeError(
-            f"{where}.format: {config.format!r} is no format; {nearest(config.format, formats)}"
-        )
-    if formats[config.format] != config.kind:
-        fitting = [name for name, kind in formats.items() if kind == config.kind]
-        raise RecipeError(
-            f"{where}.format: {config.format!r} does not hold {config.kind}; "
-            f"for kind {config.kind!r} use {' or '.join(map(repr, fitting))}."
+            f"{where}.split: the sides of pairs are not split into sentences, which would no "
+            "longer belong together. Leave `split` out."
         )
 
 
@@ -128,19 +165,24 @@ def _check_language(language: str, kind: Kind, where: str) -> None:
         )
 
 
-def _expand(patterns: tuple[str, ...], base: Path, where: str) -> tuple[Path, ...]:
+def expand(
+    patterns: tuple[str, ...], base: Path, where: str, files_of: Callable[[Path], tuple[Path, ...]]
+) -> tuple[Path, ...]:
+    """The files that names and patterns stand for, those of a pattern sorted."""
     files: list[Path] = []
     for pattern in patterns:
         path = base / Path(pattern).expanduser()
         # a file whose own name holds a bracket is taken as it is
         if path.exists() or not glob.has_magic(pattern):
-            require(path)
-            files.append(path)
+            files.extend(files_of(path))
             continue
         matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))  # noqa: PTH207 (the pattern may be absolute)
         if not matches:
             raise CorpusError(f"{where}: no file matches {path}.")
-        files.extend(match for match in matches if match.is_file())
+        # a pattern such as text/** also finds the folders it goes through
+        plain = [match for match in matches if match.is_file()]
+        for match in plain or matches:
+            files.extend(files_of(match))
     if not files:
         raise RecipeError(f"{where}: there are no files. Name at least one.")
     return tuple(files)

@@ -12,6 +12,7 @@ from isoglot.corpus.cells import columns_of
 from isoglot.corpus.knowledge.store import Knowledge
 from isoglot.corpus.knowledge.store_about import FOLDER as KNOWLEDGE_FOLDER
 from isoglot.corpus.manifest import read_manifest, verify_files
+from isoglot.corpus.pretokenize import Pretokenization
 from isoglot.corpus.table import Shard, Table
 from isoglot.corpus.tokenizer import (
     derive_vocabulary,
@@ -135,7 +136,11 @@ class Corpus:
     def check_tokenizer(self, folder: Path | str) -> None:
         """Raises unless the tokenizer of a model folder gives the ids this corpus holds."""
         tokenizer = open_tokenizer(Path(folder))
-        found = fingerprint_of_tokenizer(tokenizer, derive_vocabulary(tokenizer, Path(folder)))
+        found = fingerprint_of_tokenizer(
+            tokenizer,
+            derive_vocabulary(tokenizer, Path(folder)),
+            Pretokenization.load(Path(folder)).names,
+        )
         expected = self.manifest.tokenizer.fingerprint
         if found != expected:
             raise CorpusError(

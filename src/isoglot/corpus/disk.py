@@ -24,7 +24,7 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         raise CorpusError(
             f"{path}: cannot be written ({error.strerror or error}). Make room on that disk or "
-            "choose another output folder, then run isoglot prepare again."
+            "choose another output folder, then run isoglot prepare again; finished work is kept."
         ) from error
 
 

@@ -8,23 +8,26 @@ number of workers): two corpora with the same fingerprint give the same batches.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass, field
 from hashlib import file_digest, sha256
 from typing import TYPE_CHECKING, Any
 
 import cattrs
 
 from isoglot.corpus.disk import write_atomically
+from isoglot.corpus.fit import Fit
 from isoglot.corpus.heldout import Split
 from isoglot.corpus.readers import Kind
 from isoglot.corpus.shards import ShardEntry
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 FILE = "manifest.json"
-FORMAT = 1
+FORMAT = 2
 _AGAIN = "Run isoglot prepare again."
 
 
@@ -32,12 +35,33 @@ _AGAIN = "Run isoglot prepare again."
 class Counts:
     """What became of the records of one language of a source: read = kept + all dropped."""
 
+    lines: int = 0
+    """Lines (rows, segments) of the files; a line may hold several sentences."""
+    bytes: int = 0
+    """UTF-8 bytes of the text read."""
     read: int
+    """Sentences or pairs."""
     kept: int
     """Train and held-out together."""
     heldout: int
     dropped: dict[str, int]
     """Reason -> records."""
+    contaminated: dict[str, int] = field(default_factory=dict)
+    """Evaluation file -> records that were dropped because they are in it."""
+
+    @classmethod
+    def sum(cls, all_counts: Iterable[Counts]) -> Counts:
+        """The counts of several languages or sources together."""
+        together = list(all_counts)
+        return cls(
+            lines=sum(counts.lines for counts in together),
+            bytes=sum(counts.bytes for counts in together),
+            read=sum(counts.read for counts in together),
+            kept=sum(counts.kept for counts in together),
+            heldout=sum(counts.heldout for counts in together),
+            dropped=_added(counts.dropped for counts in together),
+            contaminated=_added(counts.contaminated for counts in together),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,16 +85,7 @@ class SourceEntry:
 
     def total(self) -> Counts:
         """The counts of all languages together."""
-        reasons = sorted({reason for counts in self.counts.values() for reason in counts.dropped})
-        return Counts(
-            read=sum(counts.read for counts in self.counts.values()),
-            kept=sum(counts.kept for counts in self.counts.values()),
-            heldout=sum(counts.heldout for counts in self.counts.values()),
-            dropped={
-                reason: sum(counts.dropped.get(reason, 0) for counts in self.counts.values())
-                for reason in reasons
-            },
-        )
+        return Counts.sum(self.counts.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +104,8 @@ class TokenizerEntry:
     fingerprint: str
     size: int
     files: tuple[FileEntry, ...]
+    fits: dict[str, Fit] = field(default_factory=dict)
+    """Language -> what its text became."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +122,10 @@ class Manifest:
     sources: dict[str, SourceEntry]
     settings: dict[str, Any]
     inputs: tuple[FileEntry, ...]
+
+    def total(self) -> Counts:
+        """The counts of all sources together."""
+        return Counts.sum(source.total() for source in self.sources.values())
 
     def shards(self) -> list[ShardEntry]:
         """Every shard of the corpus."""
@@ -185,3 +206,10 @@ def verify_files(folder: Path, manifest: Manifest, *, hashes: bool) -> None:
             raise CorpusError(
                 f"{path}: is damaged: its content is not the one that was written. {_AGAIN}"
             )
+
+
+def _added(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return dict(sorted(total.items()))

@@ -1,21 +1,22 @@
 """Trains a SentencePiece vocabulary and writes it as a fast Hugging Face tokenizer.
 
-The ids follow XLM-R: `<s>` 0, `<pad>` 1, `</s>` 2, `<unk>` 3, then the pieces, `<mask>` last; and
-so do the templates, `<s> a </s>` and `<s> a </s> </s> b </s>`. SentencePiece numbers its pieces the
-same way, so its own segmentation gives the very ids. Unlike XLM-R's, the tokenizer loses nothing:
-it composes characters (NFC) but does not fold them (NFKC), and with byte fallback no character is
-unknown.
+SentencePiece numbers its pieces as the fast tokenizer does (`isoglot.corpus.fast`), so its own
+segmentation gives the very ids. Unlike XLM-R's, the tokenizer loses nothing: it composes characters
+(NFC) but does not fold them (NFKC) unless the corpus is cleaned so, and with byte fallback no
+character is unknown.
 """
 
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from isoglot.corpus.clean import SPACE_MARK, UNSEEN
-from isoglot.corpus.disk import write_atomically, writing
+from isoglot.corpus.disk import write_atomically
+from isoglot.corpus.fast import SPECIAL, Form, save_fast
+from isoglot.corpus.pretokenize import Name
 from isoglot.corpus.tokenizer import flatten
+from isoglot.corpus.words import word_model
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
     from isoglot.types import IntArray
 
-SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-MASK = "<mask>"
 MODEL_FILE = "sentencepiece.model"
 
 # The fast unigram model would find `<s>` or `<0x41>` spelled in a text and take it for the special
@@ -44,8 +43,8 @@ class TokenizerConfig:
 
     folder: str | None = None
     """A Hugging Face tokenizer folder to take as it is; nothing is trained then."""
-    model: Literal["unigram", "bpe"] = "unigram"
-    """How SentencePiece segments."""
+    model: Literal["unigram", "bpe", "word"] = "unigram"
+    """How text is segmented: by SentencePiece (unigram, bpe), or into the most frequent words."""
     size: int = 32_000
     """Number of ids, special tokens included; fewer if the text does not have as many pieces."""
     alpha: float = 0.5
@@ -55,16 +54,37 @@ class TokenizerConfig:
     character_coverage: float = 0.9995
     """Share of the text's characters that get a piece of their own."""
     byte_fallback: bool = True
-    """Whether a character without a piece is spelled in bytes (256 ids) rather than unknown."""
+    """Whether a character without a piece is spelled in bytes (256 ids) rather than unknown; a
+    word without an id is always unknown."""
+    pretokenize: dict[str, Name] = field(default_factory=dict)
+    """Language (`*`: every other) -> how its text is divided into words first: none, moses, thai,
+    zh or indic."""
     seed: int = 0
     """Which sentences are sampled."""
 
+    def training_settings(self) -> list[str]:
+        """The settings of training that are not left as they are."""
+        usual = TokenizerConfig()
+        return [
+            one.name
+            for one in fields(self)
+            if one.name != "folder" and getattr(self, one.name) != getattr(usual, one.name)
+        ]
 
-def train_tokenizer(sentences: Iterable[str], config: TokenizerConfig, folder: Path) -> None:
-    """Trains on the sentences and writes the tokenizer folder."""
+
+def train_tokenizer(
+    sentences: Iterable[str], config: TokenizerConfig, folder: Path, *, form: Form = "NFC"
+) -> None:
+    """Trains on the sentences and writes the tokenizer folder.
+
+    `form` is the Unicode form of the sentences, to which the tokenizer brings other texts too.
+    """
+    if config.model == "word":
+        save_fast(word_model(sentences, config.size), folder, form)
+        return
     model = _train(sentences, config)
     write_atomically(folder / MODEL_FILE, model)
-    _save(_fast_tokenizer(model, config), folder)
+    save_fast(_fast_model(model, config), folder, form)
 
 
 class PieceEncoder:
@@ -130,11 +150,10 @@ def _round_scores(model: bytes) -> bytes:
     return rounded
 
 
-def _fast_tokenizer(model: bytes, config: TokenizerConfig) -> Any:
+def _fast_model(model: bytes, config: TokenizerConfig) -> Any:
+    """The trained pieces as a model of the tokenizers library."""
     import sentencepiece
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
     from tokenizers.models import BPE, Unigram
-    from tokenizers.processors import TemplateProcessing
 
     trained = sentencepiece.SentencePieceProcessor(model_proto=model)
     pieces = [trained.id_to_piece(index) for index in range(trained.get_piece_size())]
@@ -143,44 +162,16 @@ def _fast_tokenizer(model: bytes, config: TokenizerConfig) -> Any:
             (piece, _NEVER if _is_control(trained, index) else trained.get_score(index))
             for index, piece in enumerate(pieces)
         ]
-        tokenizer = Tokenizer(Unigram(scored, unk_id=3, byte_fallback=config.byte_fallback))
-    else:
-        ranks = {piece: index for index, piece in enumerate(pieces)}
-        normal = [p for i, p in enumerate(pieces) if not _is_control(trained, i)]
-        tokenizer = Tokenizer(
-            BPE(
-                ranks,
-                _merges(normal),
-                unk_token=SPECIAL[3],
-                fuse_unk=True,
-                byte_fallback=config.byte_fallback,
-            )
-        )
-    tokenizer.normalizer = normalizers.Sequence(
-        [
-            normalizers.Replace(Regex(UNSEEN), ""),
-            normalizers.NFC(),
-            normalizers.Replace(Regex(rf"[\s{SPACE_MARK}]+"), " "),
-            normalizers.Strip(),
-        ]
+        return Unigram(scored, unk_id=3, byte_fallback=config.byte_fallback)
+    ranks = {piece: index for index, piece in enumerate(pieces)}
+    normal = [p for i, p in enumerate(pieces) if not _is_control(trained, i)]
+    return BPE(
+        ranks,
+        _merges(normal),
+        unk_token=SPECIAL[3],
+        fuse_unk=True,
+        byte_fallback=config.byte_fallback,
     )
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(SPACE_MARK, prepend_scheme="always")
-    tokenizer.decoder = decoders.Sequence(
-        [
-            decoders.Replace(SPACE_MARK, " "),
-            decoders.ByteFallback(),
-            decoders.Fuse(),
-            decoders.Strip(" ", 1, 0),
-        ]
-    )
-    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in SPECIAL])
-    tokenizer.add_special_tokens([AddedToken(MASK, lstrip=True, normalized=False)])
-    tokenizer.post_processor = TemplateProcessing(
-        single="<s> $A </s>",
-        pair="<s> $A </s> </s> $B:0 </s>",
-        special_tokens=[("<s>", 0), ("</s>", 2)],
-    )
-    return tokenizer
 
 
 def _is_control(trained: Any, index: int) -> bool:
@@ -196,25 +187,3 @@ def _merges(pieces: list[str]) -> list[tuple[str, str]]:
         for cut in range(1, len(piece))
         if piece[:cut] in known and piece[cut:] in known
     ]
-
-
-def _save(tokenizer: Any, folder: Path) -> None:
-    """Writes the folder with the generic fast class, which takes tokenizer.json word for word.
-
-    XLM-R's own class would rebuild the segmentation from the pieces and forget byte fallback.
-    """
-    from transformers import PreTrainedTokenizerFast
-
-    first, pad, last, unknown = SPECIAL
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token=first,
-        cls_token=first,
-        eos_token=last,
-        sep_token=last,
-        pad_token=pad,
-        unk_token=unknown,
-        mask_token=MASK,
-    )
-    with writing(folder):
-        fast.save_pretrained(str(folder))

@@ -15,8 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from isoglot.corpus.cleaned import Cleaned
-    from isoglot.types import LongArray
+    from isoglot.corpus.cleaned import Stretch
 
 
 def shares(sentences: Mapping[str, int], *, alpha: float, limit: int) -> dict[str, int]:
@@ -30,27 +29,43 @@ def shares(sentences: Mapping[str, int], *, alpha: float, limit: int) -> dict[st
     }
 
 
-def sample(cleaned: Sequence[Cleaned], *, alpha: float, limit: int, seed: int) -> Iterator[str]:
-    """The sampled training sentences of all languages; the same for the same seed."""
-    parts: dict[str, list[tuple[Cleaned, int]]] = defaultdict(list)
-    sentences: dict[str, int] = defaultdict(int)
-    for cell in cleaned:
-        for column, language in enumerate(cell.cell.languages):
-            parts[language].append((cell, column))
-            sentences[language] += cell.rows["train"]
+def sample(
+    stretches: Sequence[Stretch],
+    sentences: Mapping[str, int],
+    *,
+    alpha: float,
+    limit: int,
+    seed: int,
+) -> Iterator[str]:
+    """The sampled sentences of all languages; the same for the same seed.
+
+    `sentences` is how many there are of each language in the stretches, repeated ones left out.
+    """
+    parts: dict[str, list[tuple[Stretch, int]]] = defaultdict(list)
+    for stretch in stretches:
+        for column, language in enumerate(stretch.cell.languages):
+            parts[language].append((stretch, column))
     for language, wanted in sorted(shares(sentences, alpha=alpha, limit=limit).items()):
-        times = _times(sentences[language], wanted, [seed, *language.encode()])
-        number = 0
-        for cell, column in parts[language]:
-            for _, texts in cell.records("train"):
-                for _ in range(times[number]):
-                    yield texts[column]
-                number += 1
+        texts = (
+            record.texts[column]
+            for stretch, column in parts[language]
+            for record in stretch.records()
+            if record.reason is None
+        )
+        yield from _some(texts, sentences[language], wanted, [seed, *language.encode()])
 
 
-def _times(available: int, wanted: int, seed: list[int]) -> LongArray:
-    """How often each of the available sentences is taken, as evenly as can be."""
+def _some(texts: Iterator[str], available: int, wanted: int, seed: list[int]) -> Iterator[str]:
+    """So many of the texts, each as often as any other or once more."""
     whole, rest = divmod(wanted, available)
-    times = np.full(available, whole, dtype=np.int64)
-    times[np.random.default_rng(seed).choice(available, rest, replace=False)] += 1
-    return times
+    chosen = np.random.default_rng(seed).choice(available, rest, replace=False)
+    more = iter(np.sort(chosen).tolist())
+    next_more = next(more, None)
+    for number, text in enumerate(texts):
+        for _ in range(whole):
+            yield text
+        if number == next_more:
+            yield text
+            next_more = next(more, None)
+            if next_more is None and not whole:
+                return

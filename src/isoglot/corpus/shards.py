@@ -1,11 +1,12 @@
-"""The prepared corpus on disk: Arrow IPC files of token ids, written once, memory-mapped to read.
+"""The prepared corpus on disk: Arrow IPC streams of token ids, written once, memory-mapped to read.
 
 A shard is one record batch, uncompressed, so that a column is one contiguous buffer:
 
     text    ids: list<int32>,  document: int32         one row = one sentence
     pairs   first: list<int32>,  second: list<int32>   one row = one pair of translations
 
-No special tokens are stored. The files are plain Arrow and open in datasets, polars and duckdb.
+No special tokens are stored. The files are plain Arrow and open in datasets (which reads streams
+and not Arrow's file format), polars and duckdb.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class ShardWriter:
     def _write(self) -> None:
         batch, tokens = self._batch()
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, batch.schema) as writer:
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
         data = memoryview(sink.getvalue())
         file = f"{self._prefix}-{len(self.entries):05d}.arrow"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from isoglot import __version__
+from isoglot.corpus.fit import Fit
 from isoglot.corpus.heldout import SPLITS
 from isoglot.corpus.manifest import (
     Counts,
@@ -18,14 +20,39 @@ from isoglot.corpus.manifest import (
 )
 
 if TYPE_CHECKING:
-    from isoglot.corpus.cleaned import Cleaned
-    from isoglot.corpus.encode import Encoded
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from isoglot.corpus.cells import Cell
+    from isoglot.corpus.cleaned import Cleaned, CleanTask
+    from isoglot.corpus.encode import Encoded, EncodeTask
+    from isoglot.corpus.heldout import Split
     from isoglot.corpus.shards import ShardEntry
+
+Shards = dict[tuple[str, "Split"], list["ShardEntry"]]
+"""(folder of a cell, split) -> its shards under their final names."""
+
+
+def number_shards(
+    tasks: Sequence[EncodeTask], encoded: Sequence[Encoded], output: Path
+) -> tuple[Shards, dict[Path, Path]]:
+    """The shards of every cell, numbered, and where each lies -> where it belongs."""
+    shards: Shards = defaultdict(list)
+    moves: dict[Path, Path] = {}
+    for task, found in zip(tasks, encoded, strict=True):
+        for shard in found.shards:
+            entries = shards[task.cell.folder, task.split]
+            name = f"{task.cell.folder}/{task.split}-{len(entries):05d}.arrow"
+            moves[task.folder / shard.file] = output / name
+            entries.append(replace(shard, file=name))
+    return shards, moves
 
 
 def summarise(
-    cleaned: list[Cleaned],
-    encoded: list[Encoded],
+    cells: Sequence[Cell],
+    cleaned: Sequence[tuple[CleanTask, Cleaned]],
+    encoded: Sequence[tuple[EncodeTask, Encoded]],
+    shards: Shards,
     *,
     tokenizer: TokenizerEntry,
     settings: dict[str, Any],
@@ -33,46 +60,64 @@ def summarise(
 ) -> Manifest:
     """The manifest of a corpus whose shards are all written."""
     sources: dict[str, SourceEntry] = {}
-    languages: set[str] = set()
-    shards: list[ShardEntry] = []
-    for before, after in zip(cleaned, encoded, strict=True):
-        cell = before.cell
-        languages.update(cell.languages)
+    for cell in cells:
         entry = sources.setdefault(
             cell.source, SourceEntry(kind=cell.kind, languages={}, counts={})
         )
-        entry.languages[cell.language] = {
-            split: _split_entry(after.shards[split], cell.columns) for split in SPLITS
-        }
-        entry.counts[cell.language] = _counts(before, after)
-        shards.extend(shard for split in SPLITS for shard in after.shards[split])
+        splits = {split: _split_entry(shards[cell.folder, split], cell) for split in SPLITS}
+        entry.languages[cell.language] = splits
+        entry.counts[cell.language] = _counts(
+            [found for task, found in cleaned if task.unit.cell.folder == cell.folder],
+            [found for task, found in encoded if task.cell.folder == cell.folder],
+            splits,
+        )
+    every = [shard for of_cell in shards.values() for shard in of_cell]
     return Manifest(
         isoglot=__version__,
-        fingerprint=fingerprint_of(shards, tokenizer.fingerprint),
-        languages=tuple(sorted(languages)),
-        tokenizer=tokenizer,
+        fingerprint=fingerprint_of(every, tokenizer.fingerprint),
+        languages=tuple(sorted({language for cell in cells for language in cell.languages})),
+        tokenizer=replace(tokenizer, fits=_fits(encoded)),
         sources=sources,
         settings=settings,
         inputs=inputs,
     )
 
 
-def _split_entry(shards: tuple[ShardEntry, ...], columns: tuple[str, ...]) -> SplitEntry:
+def _split_entry(shards: Sequence[ShardEntry], cell: Cell) -> SplitEntry:
     return SplitEntry(
-        shards=shards,
+        shards=tuple(shards),
         rows=sum(shard.rows for shard in shards),
-        tokens={column: sum(shard.tokens[column] for shard in shards) for column in columns},
+        tokens={column: sum(shard.tokens[column] for shard in shards) for column in cell.columns},
     )
 
 
-def _counts(cleaned: Cleaned, encoded: Encoded) -> Counts:
-    rows = {split: sum(s.rows for s in encoded.shards[split]) for split in SPLITS}
-    dropped = Counter(cleaned.dropped)
-    for reasons in encoded.dropped.values():
-        dropped.update(reasons)
-    return Counts(
-        read=cleaned.read,
-        kept=sum(rows.values()),
-        heldout=rows["heldout"],
+def _counts(
+    cleaned: Sequence[Cleaned], encoded: Sequence[Encoded], splits: dict[Split, SplitEntry]
+) -> Counts:
+    dropped: Counter[str] = Counter()
+    contaminated: Counter[str] = Counter()
+    for unit in cleaned:
+        dropped.update(unit.dropped)
+        contaminated.update(unit.contaminated)
+    for group in encoded:
+        dropped.update(group.dropped)
+    counts = Counts(
+        lines=sum(unit.lines for unit in cleaned),
+        bytes=sum(unit.bytes for unit in cleaned),
+        read=sum(unit.read for unit in cleaned),
+        kept=sum(entry.rows for entry in splits.values()),
+        heldout=splits["heldout"].rows,
         dropped=dict(sorted(dropped.items())),
+        contaminated=dict(sorted(contaminated.items())),
     )
+    assert counts.read == counts.kept + dropped.total(), counts
+    return counts
+
+
+def _fits(encoded: Sequence[tuple[EncodeTask, Encoded]]) -> dict[str, Fit]:
+    """Language -> what all its text became."""
+    fits: dict[str, Fit] = {}
+    for task, found in encoded:
+        for language, fit in zip(task.cell.languages, found.fits, strict=True):
+            fits[language] = fits.get(language, Fit()) + fit
+    return dict(sorted(fits.items()))

@@ -43,8 +43,8 @@ class Shard:
     @cached_property
     def _batch(self) -> pa.RecordBatch:
         try:
-            batch = pa.ipc.open_file(pa.memory_map(str(self.path))).get_batch(0)
-        except (OSError, pa.ArrowException) as error:
+            batch = pa.ipc.open_stream(pa.memory_map(str(self.path))).read_next_batch()
+        except (OSError, StopIteration, pa.ArrowException) as error:
             raise CorpusError(
                 f"{self.path}: cannot be read ({error}). Run isoglot prepare again."
             ) from error

@@ -21,7 +21,7 @@ from isoglot.errors import CorpusError
 from isoglot.types import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from isoglot.types import BoolArray, IntArray
@@ -32,8 +32,16 @@ TOKENIZER_FILE = "tokenizer.json"
 # the sections of tokenizer.json that turn text into ids; the others are about decoding and padding
 _TEXT_TO_IDS = ("added_tokens", "normalizer", "pre_tokenizer", "model")
 
-NO_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-"""A letter of a script written without spaces: Thai, Lao, Myanmar, Khmer, kana, Han."""
+NO_SPACE_RANGES = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1780, 0x17FF),  # Khmer
+    (0x3040, 0x30FF),  # kana
+    (0x3400, 0x9FFF),  # Han
+)
+"""First and last characters of the scripts that are written without spaces between words."""
+NO_SPACES = re.compile(f"[{''.join(f'{chr(a)}-{chr(b)}' for a, b in NO_SPACE_RANGES)}]")
+"""A letter of one of them."""
 
 
 def open_tokenizer(folder: Path) -> Any:
@@ -57,13 +65,20 @@ def open_tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
-def fingerprint_of_tokenizer(tokenizer: Any, vocabulary: Vocabulary) -> str:
-    """SHA-256 of all that turns text into ids; not of dates, padding or the library's version."""
+def fingerprint_of_tokenizer(
+    tokenizer: Any, vocabulary: Vocabulary, pretokenize: Mapping[str, str] | None = None
+) -> str:
+    """SHA-256 of all that turns text into ids; not of dates, padding or the library's version.
+
+    `pretokenize` says how the text of each language is divided into words first.
+    """
     content = json.loads(tokenizer.backend_tokenizer.to_str())
-    canonical = {
+    canonical: dict[str, Any] = {
         "sections": {name: content.get(name) for name in _TEXT_TO_IDS},
         "special": [vocabulary.cls, vocabulary.sep, vocabulary.pad, vocabulary.mask],
     }
+    if pretokenize:
+        canonical["pretokenize"] = dict(pretokenize)
     return sha256(json.dumps(canonical, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 

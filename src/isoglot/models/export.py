@@ -35,6 +35,7 @@ TOKENIZER_FILES = (
     "vocab.txt",
     "vocab.json",
     "merges.txt",
+    "pretokenize.json",  # how text is divided into words first (isoglot.corpus.pretokenize)
 )
 
 

@@ -25,6 +25,8 @@ from isoglot.report.training import Run, runs_of, training_figures, training_tab
 from isoglot.results import Results
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from isoglot.report.inputs import Named
     from isoglot.report.table import Table
 
@@ -67,19 +69,27 @@ def collect(inputs: Sequence[Named], languages: Collection[str] | None = None) -
 
 def page(material: Material, *, title: str) -> str:
     """The HTML of a report, under a title."""
+    template = environment().get_template("page.html")
+    return template.render(title=title, version=__version__, **_parts(material))
+
+
+def environment() -> Environment:
+    """What makes pages of templates.
+
+    Raises:
+        ReportError: jinja2 is not installed.
+    """
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
-        raise ReportError("A report needs jinja2: pip install 'isoglot[report]'.") from error
-    environment = Environment(
+        raise ReportError("A page needs jinja2: pip install 'isoglot[report]'.") from error
+    return Environment(
         loader=PackageLoader("isoglot.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    template = environment.get_template("page.html")
-    return template.render(title=title, version=__version__, **_parts(material))
 
 
 def tables(material: Material) -> list[Table]:

@@ -30,10 +30,10 @@ from isoglot.errors import CorpusError, nearest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from isoglot.corpus.build import Progress
     from isoglot.corpus.cooccurrence.settings import PairConfig
     from isoglot.corpus.corpus import Corpus
     from isoglot.corpus.table import Shard
+    from isoglot.corpus.workshop import Progress
 
 FOLDER = "cooccurrence"
 """Where a corpus keeps the counts of its pairs: a folder for each setting."""
@@ -65,7 +65,7 @@ def count_pairs(
         config: what is counted.
         folder: where the counts are kept; none: in the corpus's own folder.
         workers: chunks that are counted side by side; each has its share of the memory.
-        run: what calls the workers, such as `isoglot.corpus.engine.run_shards`; all of them must
+        run: what calls the workers, threads or what `isoglot.corpus.engine` has; all of them must
             see the folders of corpus and counts.
         progress: told how far it is.
     """

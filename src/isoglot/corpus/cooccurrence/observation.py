@@ -23,11 +23,11 @@ from isoglot.types import FloatArray, LongArray
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from isoglot.corpus.build import Progress
     from isoglot.corpus.cooccurrence.compounds import Compound, Two
     from isoglot.corpus.cooccurrence.settings import PairConfig
     from isoglot.corpus.cooccurrence.table import PairTable
     from isoglot.corpus.corpus import Corpus
+    from isoglot.corpus.workshop import Progress
 
 _NORMAL = 1.96
 """Standard errors to each side that hold 95 %."""

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isoglot.corpus.disk import PARTIAL, write_atomically, writing
-from isoglot.corpus.engine import run_shards
+from isoglot.corpus.engine import run
 from isoglot.corpus.knowledge.markup.words import WIKIPEDIAS
 from isoglot.corpus.knowledge.units import WORK, Planner, Unit, digest_of, run_unit
 from isoglot.corpus.knowledge.wikipedia import PagesTask
 from isoglot.errors import CorpusError, RecipeError, nearest
 
 if TYPE_CHECKING:
-    from isoglot.corpus.build import Progress
+    from isoglot.corpus.workshop import Progress
 
 COUNTS = "counts.json"
 """Written last: a folder that has it is complete."""
@@ -80,13 +80,17 @@ def extract(
     todo = [unit for unit in units if counts[unit.mark] is None]
     total = sum(unit.size for unit in units)
     done = total - sum(unit.size for unit in todo)
-    report("extract", done, total)
     if todo:
         (output / COUNTS).unlink(missing_ok=True)
-    for unit, result in zip(todo, run_shards(run_unit, todo, workers), strict=True):
-        counts[unit.mark] = result
-        done += unit.size
-        report("extract", done, total)
+    results = run(
+        run_unit,
+        todo,
+        workers=workers,
+        name=lambda unit: str(unit.mark),
+        sizes=[unit.size for unit in todo],
+        progress=lambda now, _: report("extract", done + now, total),
+    )
+    counts |= {unit.mark: result for unit, result in zip(todo, results, strict=True)}
     for language in config.wikipedia:
         _join_text(output, language, units)
     told = _summarise(config, units, counts)

@@ -25,8 +25,8 @@ from isoglot.errors import require
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from isoglot.corpus.build import Progress
     from isoglot.corpus.corpus import Corpus
+    from isoglot.corpus.workshop import Progress
     from isoglot.types import BoolArray, IntArray, LongArray
 
 

@@ -1,146 +1,97 @@
-"""Opens a raw file, plain or compressed, as a stream of text lines.
+"""The lines of a raw file, plain or packed, as text.
 
-The suffix says how a file is packed: .gz, .bz2, .xz, .zst, or anything else for plain text. Lines
-end with LF, CR LF or CR; a byte order mark at the start is removed; a line that is not UTF-8 comes
-back as `Skipped("encoding")`. A file that is missing or damaged is an error that names it.
+Lines end with LF, CR LF or CR; a byte order mark at the start is removed. A line that is not UTF-8
+comes back as `Skipped("encoding")`; one of more than 64 MiB, which is no text, as
+`Skipped("endless")`, so that memory stays bounded.
 """
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import io
-import lzma
-import zlib
-from typing import IO, TYPE_CHECKING, Any, cast
+import re
+from typing import TYPE_CHECKING
 
-from typing_extensions import override
-
-from isoglot.corpus.readers.base import Skipped
-from isoglot.errors import CorpusError, nearest
+from isoglot.corpus.readers.base import MOST_SHOWN, Skipped
+from isoglot.corpus.readers.packed import read_blocks, require
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+__all__ = ["LONGEST", "read_lines", "require"]
+
+LONGEST = 64 << 20
+"""Bytes of the longest line that is read."""
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_BLOCK = 1 << 20
 
 
 def read_lines(path: Path) -> Iterator[str | Skipped]:
     """The lines of one file, without their ends."""
-    require(path)
+    number = 0
+    for data, endless in _whole_lines(read_blocks(path)):
+        lines: Iterable[str | bytes] = [data] if endless else _lines(data, first=number == 0)
+        for line in lines:
+            number += 1
+            if isinstance(line, str):
+                yield line
+            else:
+                shown = line[: 4 * MOST_SHOWN].decode("utf-8", errors="replace")
+                yield Skipped("endless" if endless else "encoding", shown, number)
+
+
+def _whole_lines(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """The same bytes in parts that end where a line does; of an endless line, its beginning."""
+    pending: list[bytes] = []
+    size = 0
+    held = b""
+    for more in blocks:
+        block = held + more
+        held = b"\r" if block.endswith(b"\r") else b""  # it may be half of a CR LF
+        block = block.removesuffix(held)
+        end = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
+        if not end:
+            if size <= LONGEST:
+                pending.append(block)
+            size += len(block)
+            continue
+        start = 0
+        if size > LONGEST:
+            yield pending[0], True
+            pending, start = [], _first_end(block)
+        yield b"".join([*pending, block[start:end]]), False
+        pending, size = [block[end:]], len(block) - end
+    if size > LONGEST:
+        yield pending[0], True
+    elif size or held:
+        yield b"".join([*pending, held]), False
+
+
+def _first_end(block: bytes) -> int:
+    """Where the first line of a block is over."""
+    match = _LINE_END.search(block)
+    assert match is not None, "it holds an end"
+    return match.end()
+
+
+def _lines(data: bytes, *, first: bool) -> Iterable[str | bytes]:
+    """The lines of some bytes; those that are not UTF-8 as they are."""
+    if first:
+        data = data.removeprefix(_BYTE_ORDER_MARK)
     try:
-        with _open(path) as stream:
-            for index, raw in enumerate(stream):
-                line = raw.removeprefix(_BYTE_ORDER_MARK) if index == 0 else raw
-                # the stream breaks at LF only; what is left inside is a CR on its own
-                for part in line.splitlines():
-                    yield _decode(part)
-    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
-        raise CorpusError(_damaged(path, error)) from error
-    except OSError as error:
-        # bz2 has no error class of its own: a damaged stream is an OSError without a number
-        if error.errno is None:
-            raise CorpusError(_damaged(path, error)) from error
-        raise CorpusError(f"{path}: cannot be read ({error.strerror}).") from error
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return map(_decoded, data.splitlines())
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
 
 
-def require(path: Path) -> None:
-    """Raises a `CorpusError` unless the path is a file, naming its nearest neighbour."""
-    if path.is_file():
-        return
-    if path.is_dir():
-        raise CorpusError(f"{path}: is a folder. Name the files in it, for example {path}/*.txt.")
-    if not path.parent.is_dir():
-        raise CorpusError(f"{path}: there is no such file, nor its folder {path.parent}.")
-    neighbours = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
-    hint = nearest(path.name, neighbours) if neighbours else "that folder holds no files."
-    raise CorpusError(f"{path}: there is no such file; {hint}")
-
-
-def _decode(line: bytes) -> str | Skipped:
+def _decoded(line: bytes) -> str | bytes:
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError:
-        return Skipped("encoding")
-
-
-def _damaged(path: Path, error: Exception) -> str:
-    return (
-        f"{path}: is damaged or was cut short ({error}). "
-        "Fetch or make the file again, then give the command again."
-    )
-
-
-def _open(path: Path) -> IO[bytes]:
-    match path.suffix:
-        case ".gz":
-            return cast("IO[bytes]", gzip.open(path, "rb"))
-        case ".bz2":
-            return bz2.open(path, "rb")
-        case ".xz":
-            return lzma.open(path, "rb")
-        case ".zst":
-            return io.BufferedReader(_Zstandard(path), _BLOCK)
-        case _:
-            return path.open("rb")
-
-
-class _Zstandard(io.RawIOBase):
-    """The unpacked bytes of a .zst file. Unlike the library's own stream it notices a cut file."""
-
-    def __init__(self, path: Path) -> None:
-        try:
-            import zstandard
-        except ImportError as error:
-            raise CorpusError(
-                f"{path}: reading .zst files needs one more package. "
-                "Run: pip install 'isoglot[prepare]'"
-            ) from error
-        self._decompressor = zstandard.ZstdDecompressor()
-        self._error: type[Exception] = zstandard.ZstdError
-        self._frame: Any = None
-        self._packed = b""
-        self._pending = b""
-        self._file = path.open("rb")
-
-    @override
-    def readable(self) -> bool:
-        return True
-
-    @override
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    @override
-    def readinto(self, buffer: Any) -> int:
-        # what does not fit the caller's buffer waits for the next call
-        data = self._pending or self._unpack()
-        size = min(len(buffer), len(data))
-        buffer[:size] = data[:size]
-        self._pending = data[size:]
-        return size
-
-    def _unpack(self) -> bytes:
-        """The next unpacked bytes, through all frames of the file; nothing at its end."""
-        while True:
-            if not self._packed:
-                self._packed = self._file.read(_BLOCK // 8)
-            if not self._packed:
-                if self._frame is not None:
-                    raise EOFError("the last frame does not end")
-                return b""
-            if self._frame is None:
-                self._frame = self._decompressor.decompressobj()
-            try:
-                data: bytes = self._frame.decompress(self._packed)
-            except self._error as error:
-                raise EOFError(str(error)) from error
-            self._packed = b""
-            if self._frame.eof:
-                self._packed = self._frame.unused_data
-                self._frame = None
-            if data:
-                return data
+        return line

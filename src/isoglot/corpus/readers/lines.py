@@ -1,7 +1,11 @@
-"""Plain text: one sentence a line; a blank line, or the end of a file, ends a document."""
+"""Plain text: one sentence or paragraph a line; a blank line, or the file's end, ends a document.
+
+Paragraphs become sentences by the source's setting `split: sentences`.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
@@ -14,26 +18,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LinesReader(Reader):
-    """Sentences of one language. A separating line is counted under `blank`."""
+    """Text of one language. A separating line is counted under `blank`."""
 
     name = "lines"
-    kind = "text"
+    kinds = ("text",)
 
     @override
     def read(self, files: Sequence[Path]) -> Iterator[Record | Skipped]:
         document = 0
-        for path in files:
+        for file, path in enumerate(files):
             inside = False
-            for line in read_lines(path):
+            for number, line in enumerate(read_lines(path), start=1):
                 if isinstance(line, Skipped):
-                    yield line
+                    yield line.in_file(file)
                 elif not line.strip():
-                    yield Skipped("blank")
+                    yield Skipped("blank", line, number, file)
                     # blank lines in a row are one boundary
                     document += inside
                     inside = False
                 else:
-                    yield Record((line,), document)
+                    yield Record((line,), document, number, file)
                     inside = True
             document += inside

@@ -25,9 +25,9 @@ from isoglot.corpus.relational import choose_engine
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
-    from isoglot.corpus.build import Progress
     from isoglot.corpus.knowledge.link.settings import LinkConfig
     from isoglot.corpus.knowledge.store_about import About
+    from isoglot.corpus.workshop import Progress
 
 WORK = ".linking"
 """Folder of the corpus where results wait for the next stage; gone when linking is finished."""

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from isoglot.corpus import relational
 from isoglot.corpus.corpus import Corpus
 from isoglot.corpus.disk import write_atomically, writing
-from isoglot.corpus.engine import run_shards
+from isoglot.corpus.engine import run
 from isoglot.corpus.knowledge.link import joins
 from isoglot.corpus.knowledge.link.describe import DescribeTask, describe
 from isoglot.corpus.knowledge.link.gather import Descriptions
@@ -32,7 +32,7 @@ from isoglot.errors import CorpusError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from isoglot.corpus.build import Progress
+    from isoglot.corpus.workshop import Progress
     from isoglot.types import LongArray
 
 
@@ -215,6 +215,9 @@ def _watch(
     workers: int,
     report: Progress,
 ) -> None:
-    report(stage, 0, len(tasks))
-    for done, _ in enumerate(run_shards(function, tasks, workers), start=1):
-        report(stage, done, len(tasks))
+    run(
+        function,
+        tasks,
+        workers=workers,
+        progress=lambda done, total: report(stage, done, total),
+    )

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from isoglot.corpus.build import Progress
     from isoglot.corpus.knowledge.link.stages import Stages
     from isoglot.corpus.knowledge.store_about import About
+    from isoglot.corpus.workshop import Progress
     from isoglot.types import LongArray
 
 

@@ -1,0 +1,57 @@
+"""How fast tokenizers are trained and encode: unigram, BPE and words on the same text.
+
+    python -m benchmarks.prepare.tokenizers WORK [--data DATA] [--sentences 50000] [--size 16000]
+
+Text is that of `memory.py`, in six languages. Encoding is by SentencePiece where it trained the
+tokenizer, and by the tokenizers library, as for any tokenizer that is taken from a folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from itertools import islice
+from pathlib import Path
+
+from benchmarks.prepare.memory import LANGUAGES, lines_of
+
+from isoglot.corpus import TokenizerConfig
+from isoglot.corpus.clean import normalise
+from isoglot.corpus.pieces import PieceEncoder, train_tokenizer
+from isoglot.corpus.tokenizer import Encoder
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Speed of tokenizers.")
+    parser.add_argument("work", type=Path, help="folder to write into")
+    parser.add_argument("--data", type=Path, default=os.environ.get("ISOGLOT_DATA"))
+    parser.add_argument("--sentences", type=int, default=50_000)
+    parser.add_argument("--size", type=int, default=16_000)
+    given = parser.parse_args()
+    if given.data is None:
+        parser.error("name the data folder with --data or ISOGLOT_DATA")
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    each = given.sentences // len(LANGUAGES)
+    texts = [
+        normalise(line) for name in LANGUAGES for line in islice(lines_of(given.data, name), each)
+    ]
+    size = sum(len(text.encode()) for text in texts) / 1e6
+    print(f"{len(texts):,} lines, {size:.1f} MB, {given.size:,} ids")
+    for model in ("unigram", "bpe", "word"):
+        folder = given.work / model
+        started = time.monotonic()
+        train_tokenizer(texts, TokenizerConfig(model=model, size=given.size), folder)
+        print(f"{model}: trained in {time.monotonic() - started:.1f} s", flush=True)
+        for encoder in (Encoder, PieceEncoder) if model != "word" else (Encoder,):
+            opened = encoder(folder)
+            started = time.monotonic()
+            tokens = sum(
+                len(opened.encode(texts[i : i + 4096])[0]) for i in range(0, len(texts), 4096)
+            )
+            seconds = time.monotonic() - started
+            print(f"  {encoder.__name__}: {size / seconds:.1f} MB/s, {tokens:,} tokens", flush=True)
+
+
+if __name__ == "__main__":
+    main()

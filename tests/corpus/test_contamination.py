@@ -1,0 +1,114 @@
+"""Lines of evaluation files, of any format, are dropped and counted by file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from isoglot.corpus import Corpus, SourceConfig, TokenizerConfig, prepare
+from isoglot.corpus.contamination.evaluation import texts_of
+from isoglot.corpus.contamination.index import letters_of
+from isoglot.errors import CorpusError
+from tests.corpus.conftest import config
+from tests.corpus.test_build import add_up, decoded
+
+QUESTION = "Who mends the nets?"
+CONTEXT = "The old fisherman mends his nets. Rain fell all night on the harbour."
+FILES = {
+    "lines.txt": ("Nobody knew where it came from.\n\nShe sells bread.\n", ["She sells bread."]),
+    "pairs.tsv": ("Guten Morgen, Frau Nachbarin\tGood morning\n", ["Guten Morgen, Frau Nachbarin"]),
+    "bars.txt": ("ein kleines Haus ||| a small house\n", ["a small house"]),
+    "squad.json": (
+        json.dumps({"data": [{"context": CONTEXT, "qas": [{"question": QUESTION}]}]}, indent=1),
+        [QUESTION, CONTEXT, "Rain fell all night on the harbour."],
+    ),
+    "choice.jsonl": ('{"premise": "The glass fell.", "label": 1}\n\n', ["The glass fell."]),
+    "tags.tsv": (
+        "Peter\tPER\nlebt\tO\nin\tO\nUlm\tLOC\n\nEr\tO\nschläft\tO\n",
+        ["Peter lebt in Ulm", "Er schläft"],
+    ),
+    "numbered.tsv": ("# text\n1\tAlles\tO\tO\n2\tgut\tO\tO\n", ["Alles gut"]),
+    "wikiann.tsv": ("de:Peter\tB-PER\nde:schläft\tO\n", ["Peter schläft"]),
+    "chinese.txt": ("老渔夫在修补。雨整夜落下。\n", ["雨整夜落下。"]),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_texts_of_a_file(tmp_path, name):
+    content, expected = FILES[name]
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content.encode()))
+    assert set(expected) <= set(texts_of(tmp_path / f"{name}.gz"))
+
+
+def test_the_words_of_a_sentence_in_columns_are_no_texts(tmp_path):
+    (tmp_path / "tags.tsv").write_text(FILES["tags.tsv"][0])
+    assert set(texts_of(tmp_path / "tags.tsv")) == set(FILES["tags.tsv"][1])
+
+
+def test_a_long_list_is_no_sentence(tmp_path):
+    (tmp_path / "list.tsv").write_text("dog\tHund\n" * 3000)
+    assert max(map(len, texts_of(tmp_path / "list.tsv"))) < 20
+
+
+def test_damaged_json_names_the_line(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"a": 1}\n{"a": \n')
+    with pytest.raises(CorpusError, match=r"x\.jsonl: line 2 is not JSON.*`exclude`"):
+        list(texts_of(tmp_path / "x.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("She sells bread!", "she  sells ' bread"),
+        ("Ｆｕｌｌ", "full"),
+        ("STRASSE", "Straße"),
+        ("雨 整夜 落下", "雨整夜落下。"),
+    ],
+)
+def test_only_letters_are_compared(one, other):
+    assert letters_of(one) == letters_of(other)
+
+
+def test_excluded_lines_are_dropped_and_counted_by_file(tmp_path, tokenizer):
+    folder = tmp_path / "eval"
+    folder.mkdir()
+    (folder / "one.txt").write_text("A line of the first test.\nA line of both tests.\nYes.\n")
+    (folder / "two.tsv").write_text("0\tA line of both tests.\n1\tOnly the second knows this.\n")
+    text = ["Plain text.", "a LINE of the first test", "A line of both tests.", "Yes.", "The end."]
+    (tmp_path / "en.txt").write_text("\n".join(text) + "\n")
+    pairs = ["Hallo, guten Tag.\tHello, good day.", "Das weiß nur er.\tOnly the second knows this."]
+    (tmp_path / "de-en.tsv").write_text("\n".join(pairs) + "\n")
+    chosen = config(
+        sources={
+            "text": SourceConfig(files={"en": ("en.txt",)}),
+            "pairs": SourceConfig(kind="pairs", format="tsv", files={"de-en": ("de-en.tsv",)}),
+        },
+        tokenizer=TokenizerConfig(folder=str(tokenizer)),
+        exclude=("eval/*",),
+        heldout_share=0.0,
+    )
+    manifest = prepare(chosen, tmp_path / "corpus", base=tmp_path)
+    sources = add_up(manifest)
+    assert sources["text"].counts["en"].dropped == {"contaminated": 2}
+    assert sources["text"].counts["en"].contaminated == {"eval/one.txt": 2, "eval/two.tsv": 1}
+    assert sources["pairs"].counts["de-en"].contaminated == {"eval/two.tsv": 1}
+    assert manifest.total().contaminated == {"eval/one.txt": 2, "eval/two.tsv": 2}
+    # "Yes." is too short to tell anything
+    kept = decoded(Corpus.open(tmp_path / "corpus"), "text", "en", "train")
+    assert kept == [("Plain text.",), ("Yes.",), ("The end.",)]
+
+
+def test_a_changed_evaluation_file_is_noticed(tmp_path, tokenizer):
+    (tmp_path / "en.txt").write_text("One line of text.\nAnother line of text.\n")
+    (tmp_path / "test.txt").write_text("Something else altogether.\n")
+    chosen = config(
+        sources={"s": SourceConfig(files={"en": ("en.txt",)})},
+        tokenizer=TokenizerConfig(folder=str(tokenizer)),
+        exclude=("test.txt",),
+        heldout_share=0.0,
+    )
+    assert prepare(chosen, tmp_path / "corpus", base=tmp_path).total().kept == 2
+    (tmp_path / "test.txt").write_text("Another line of text.\n")
+    assert prepare(chosen, tmp_path / "corpus", base=tmp_path).total().kept == 1
