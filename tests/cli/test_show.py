@@ -13,20 +13,21 @@ from isoglot.recipe import load_recipe, recipe_names
 from isoglot.tasks import TASKS
 
 README = Path(__file__).parent.parent.parent / "README.md"
+ALL_RECIPES = README.parent / "docs/recipe-list.md"
 TABLES = ["objectives", "recipes", "tasks"]
 
 
 @pytest.mark.parametrize(
     ("what", "names"),
     [
-        ("recipes", recipe_names()),
+        ("recipes --all", recipe_names()),
         ("objectives", [kind.name for kind in OBJECTIVES]),
         ("streams", [kind.kind for kind in STREAMS]),
         ("tasks", [task.name for task in TASKS]),
     ],
 )
 def test_a_list_has_a_line_for_each_name(isoglot, what, names):
-    said = isoglot("show", what)
+    said = isoglot("show", *what.split())
     assert said.code == 0
     lines = [line.split() for line in said.out.splitlines()[2:] if line.strip()]
     assert [line[0] for line in lines] == names
@@ -103,15 +104,25 @@ def test_a_corpus_with_a_source_of_which_nothing_was_kept(isoglot, raw):
     assert "nan" not in said.out
 
 
-@pytest.mark.parametrize("what", TABLES)
-def test_the_readme_has_the_table_that_is_shown(isoglot, what):
-    text = README.read_text(encoding="utf-8")
-    block = re.search(
-        rf"<!-- isoglot show {what} --markdown -->\n(.*?)<!-- end -->", text, flags=re.DOTALL
-    )
-    assert block, f"README.md lacks the block <!-- isoglot show {what} --markdown -->"
-    shown = isoglot("show", what, "--markdown").out
-    assert block[1].strip() == shown.strip(), f"run: isoglot show {what} --markdown"
+def test_recipes_in_folders_are_shown_on_request(isoglot):
+    lines = isoglot("show", "recipes").out.splitlines()
+    plain = [name for name in recipe_names() if "/" not in name]
+    assert [line.split()[0] for line in lines[2 : 2 + len(plain)]] == plain
+    assert lines[-1] == f"{len(recipe_names()) - len(plain)} more, ablations most of them: --all"
+
+
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [(README, f"{what} --markdown") for what in TABLES]
+    + [(ALL_RECIPES, "recipes --markdown --all")],
+)
+def test_a_page_has_the_table_that_is_shown(isoglot, page, shown):
+    text = page.read_text(encoding="utf-8")
+    mark = f"<!-- isoglot show {shown} -->"
+    block = re.search(rf"{re.escape(mark)}\n(.*?)<!-- end -->", text, flags=re.DOTALL)
+    assert block, f"{page.name} lacks the block {mark}"
+    said = isoglot("show", *shown.split()).out
+    assert block[1].strip() == said.strip(), f"run: isoglot show {shown}"
 
 
 def test_the_readme_has_no_other_generated_block():

@@ -16,28 +16,35 @@ show = typer.Typer(
 )
 app.add_typer(show, name="show")
 
-_MARKDOWN = typer.Option(False, "--markdown", help="As the Markdown table of the README.")
+_MARKDOWN = typer.Option(False, "--markdown", help="As a Markdown table.")
 
 
 @show.command()
-def recipes(markdown: bool = _MARKDOWN) -> None:
-    """List the built-in recipes."""
+def recipes(
+    markdown: bool = _MARKDOWN,
+    everything: bool = typer.Option(False, "--all", help="Ablations and the demo's recipes, too."),
+) -> None:
+    """List the built-in recipes; with --all, those in folders too, and how they differ."""
     from isoglot.recipe import document
 
-    found = {name: document.read(document.find(name)).data for name in document.built_in()}
+    names = document.built_in()
+    shown = [name for name in names if everything or "/" not in name]
+    found = {name: document.read(document.find(name)).data for name in shown}
     if not markdown:
         print_table(["recipe", "what it trains"], [[n, r["summary"]] for n, r in found.items()])
+        if len(shown) < len(names):
+            print(f"\n{len(names) - len(shown)} more, ablations most of them: --all")
         return
-    first: dict[str, str] = {}
-    rows = []
-    for name, recipe in found.items():
-        differs = "; ".join(recipe.get("differs", []))
-        same = first.setdefault(differs, name)
-        differs = differs if same == name else f"as `{same}`"
-        rows.append([f"`{name}`", recipe["summary"], recipe.get("paper", ""), differs])
-    print_table(
-        ["recipe", "what it trains", "paper", "differs from the paper"], rows, markdown=True
-    )
+    head = ["recipe", "what it trains", "paper"]
+    rows = [[f"`{n}`", r["summary"], r.get("paper", "")] for n, r in found.items()]
+    if everything:
+        first: dict[str, str] = {}
+        head.append("differs from the paper")
+        for row, (name, recipe) in zip(rows, found.items(), strict=True):
+            differs = "; ".join(recipe.get("differs", []))
+            same = first.setdefault(differs, name)
+            row.append(differs if same == name else f"as `{same}`")
+    print_table(head, rows, markdown=True)
 
 
 @show.command()
