@@ -78,7 +78,10 @@ def test_the_python_of_knowledge_md(isoglot, corpus, desk, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["extract", "dumps/dumps.yaml", "--out", "x", "--set", "wikipedia.xq=[a]"], "'xq' is no"),
+        (
+            ["extract", "dumps/dumps.yaml", "-o", "x", "--set", "wikipedia.xq=[enwiki.xml.bz2]"],
+            "'xq' is no",
+        ),
         (["link", "dumps", "-c", "corpus"], "has no counts.json"),
         (["link", "tables", "-c", "tables"], "is not a prepared corpus"),
         (["link", "tables", "-c", "corpus", "--set", "languages=[fr]"], "no Wikipedia in 'fr'"),

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import signal
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,29 @@ def test_a_source_that_is_added_after_an_interruption(files, settings, tmp_path,
     assert contents(tmp_path / "corpus") == contents(tmp_path / "afresh")
 
 
+@pytest.mark.parametrize(
+    ("change", "at"),
+    [
+        ({"exclude": ("other.txt", "test.txt")}, 1),
+        ({"duplicates": DuplicatesConfig(scope="source", near=True)}, 12),
+        ({"duplicates": DuplicatesConfig(scope="language", near=True, partitions=3)}, 12),
+    ],
+    ids=["exclude", "scope", "partitions"],
+)
+def test_settings_that_are_changed_and_changed_back(
+    files, settings, whole, tmp_path, monkeypatch, change, at
+):
+    """What the second run wrote in the place of the first one's is not taken for it."""
+    (files / "other.txt").write_text("Something else altogether.\n")
+    for chosen in (settings, replace(settings, **change)):
+        with monkeypatch.context() as patch:
+            noted_calls(patch, "clean_unit", interrupted_at=at)
+            with pytest.raises(KeyboardInterrupt):
+                prepare(chosen, tmp_path / "corpus", base=files)
+    prepare(settings, tmp_path / "corpus", base=files)
+    assert contents(tmp_path / "corpus") == whole
+
+
 def test_what_was_finished_before_a_damaged_file_stays(files, settings, tmp_path, monkeypatch):
     broken = tmp_path / "broken.txt.gz"
     content = gzip.compress(b"A line of text.\n" * 1000)
@@ -152,6 +176,38 @@ def test_what_was_finished_before_a_damaged_file_stays(files, settings, tmp_path
     add_up(prepare(chosen, tmp_path / "corpus", base=files))
     # it is the smallest, and so was the last to be begun
     assert [task.unit.files for task in calls] == [(broken,)]
+
+
+def test_dropped_lines_of_an_earlier_run_go(tmp_path, tokenizer):
+    (tmp_path / "a.txt").write_text("A line of text.\n123\n")
+    (tmp_path / "b.txt").write_text("Another line of text.\n456\n")
+    chosen = usual(
+        sources={"s": SourceConfig(files={"en": ("a.txt", "b.txt")})},
+        tokenizer=TokenizerConfig(folder=str(tokenizer)),
+        dropped=str(tmp_path / "dropped"),
+    )
+    prepare(chosen, tmp_path / "corpus", base=tmp_path)
+    assert len(contents(tmp_path / "dropped")) == 2
+    (tmp_path / "a.txt").write_text("A line of text.\n")
+    sources = {"s": SourceConfig(files={"en": ("a.txt",)})}
+    prepare(replace(chosen, sources=sources), tmp_path / "corpus", base=tmp_path)
+    assert not contents(tmp_path / "dropped")
+
+
+def test_dropped_lines_that_nobody_asks_for_again_change_nothing(tmp_path, tokenizer, monkeypatch):
+    (tmp_path / "a.txt").write_text("A line of text.\n123\n")
+    plain = usual(
+        sources={"s": SourceConfig(files={"en": ("a.txt",)})},
+        tokenizer=TokenizerConfig(folder=str(tokenizer)),
+    )
+    chosen = replace(plain, dropped=str(tmp_path / "dropped"))
+    prepare(plain, tmp_path / "corpus", base=tmp_path)
+    calls = noted_calls(monkeypatch, "clean_unit")
+    prepare(chosen, tmp_path / "corpus", base=tmp_path)
+    assert len(calls) == 1
+    assert contents(tmp_path / "dropped")
+    prepare(plain, tmp_path / "corpus", base=tmp_path)
+    assert len(calls) == 1
 
 
 def test_every_dropped_line_is_written_with_its_reason(files, settings, tmp_path):

@@ -307,6 +307,10 @@ def test_patterns_are_sorted_and_must_match(tmp_path, tokenizer):
             {"kind": "pairs", "format": "tsv", "split": "sentences", "files": {"en-de": ("x",)}},
             "are not split into sentences",
         ),
+        (
+            {"kind": "pairs", "format": "tsv", "split": "punctuation", "files": {"en-de": ("x",)}},
+            "are not split into sentences",
+        ),
         ({"format": "lnies", "files": {"en": ("x",)}}, "did you mean 'lines'"),
         ({"files": {}}, "there are none"),
     ],
@@ -315,6 +319,13 @@ def test_impossible_settings_are_told(tmp_path, source, message):
     with pytest.raises(RecipeError, match=message):
         prepare(PrepareConfig(sources={"s": SourceConfig(**source)}), tmp_path / "corpus")
     assert not (tmp_path / "corpus").exists()
+
+
+def test_where_nothing_is_kept_the_file_and_the_reasons_are_told(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"body": "A line of text."}\n' * 2)
+    source = SourceConfig(format="jsonl", files={"en": ("x.jsonl",)})
+    with pytest.raises(CorpusError, match=r"x\.jsonl: no line of it was .*no field: 2.*`options`"):
+        prepare(PrepareConfig(sources={"s": source}), tmp_path / "corpus", base=tmp_path)
 
 
 @pytest.mark.parametrize(

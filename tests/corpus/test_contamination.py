@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from isoglot.corpus import Corpus, SourceConfig, TokenizerConfig, prepare
@@ -40,6 +42,36 @@ def test_the_texts_of_a_file(tmp_path, name):
     content, expected = FILES[name]
     (tmp_path / f"{name}.gz").write_bytes(gzip.compress(content.encode()))
     assert set(expected) <= set(texts_of(tmp_path / f"{name}.gz"))
+
+
+MARKUP = {
+    "memory.tmx": '<tu><tuv xml:lang="en"><seg>The <ph/>red &amp; blue</seg></tuv></tu>',
+    "wmt.sgm": '<doc>\n<seg id="1">The red &amp; blue</seg>\n</doc>',
+    "wmt.xml": '<src><p><seg id="1">The red\n&amp; blue</seg></p></src>',
+    "memory.xliff": "<trans-unit><source>The red <g>&amp;</g> blue</source></trans-unit>",
+}
+
+
+@pytest.mark.parametrize("name", MARKUP)
+def test_markup_is_no_part_of_a_text(tmp_path, name):
+    (tmp_path / name).write_text(MARKUP[name])
+    assert letters_of("The red & blue") in set(map(letters_of, texts_of(tmp_path / name)))
+
+
+def test_every_string_of_a_parquet_file(tmp_path):
+    rows = {"id": [1], "translation": [{"de": "Guten Tag", "en": "Good day"}], "more": [["Bye"]]}
+    pq.write_table(pa.table(rows), tmp_path / "test.parquet")
+    assert {"Guten Tag", "Good day", "Bye"} <= set(texts_of(tmp_path / "test.parquet"))
+    content = (tmp_path / "test.parquet").read_bytes()
+    (tmp_path / "test.parquet").write_bytes(content[:-20])
+    with pytest.raises(CorpusError, match=r"test\.parquet: cannot be read.*`exclude`"):
+        list(texts_of(tmp_path / "test.parquet"))
+
+
+def test_a_file_in_another_encoding_protects_nothing_and_is_refused(tmp_path):
+    (tmp_path / "x.txt").write_bytes("Plain.\nSüß wie Honig.\n".encode("latin-1"))
+    with pytest.raises(CorpusError, match=r"x\.txt: line 2 is not UTF-8.*`exclude`"):
+        list(texts_of(tmp_path / "x.txt"))
 
 
 def test_the_words_of_a_sentence_in_columns_are_no_texts(tmp_path):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import time
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
+from isoglot.corpus import processes
 from isoglot.corpus.engine import run
 from isoglot.corpus.finished import Finished
 from isoglot.errors import CorpusError
@@ -120,8 +123,17 @@ def test_a_fault_of_ours_arrives_with_its_place(tmp_path):
         run(breaks, tasks(tmp_path), workers=2)
 
 
+def test_a_worker_whose_parent_is_gone_ends_quietly(monkeypatch):
+    monkeypatch.setenv("RAYON_NUM_THREADS", "1")
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    ours, theirs = multiprocessing.Pipe()
+    ours.send(3)
+    ours.close()
+    processes._serve(theirs, abs)
+
+
 def finished(folder: Path) -> Finished[Task, Square]:
-    return Finished(folder / "finished", Square, always)
+    return Finished(folder / "finished", Square, always, attrgetter("number"))
 
 
 def always(task: Task, result: Square) -> bool:
@@ -163,7 +175,7 @@ def test_a_damaged_record_is_no_record(tmp_path, damage):
 def test_a_result_whose_files_are_gone_is_made_again(tmp_path):
     (tmp_path / "traces").mkdir()
     done: Finished[Task, Square] = Finished(
-        tmp_path / "finished", Square, lambda task, result: False
+        tmp_path / "finished", Square, lambda task, result: False, attrgetter("number")
     )
     for _ in range(2):
         run(square, tasks(tmp_path / "traces", 1), done=done)

@@ -211,3 +211,10 @@ def test_a_folder_without_a_tokenizer(tmp_path):
         vocabulary_of(tmp_path)
     with pytest.raises(CorpusError, match="no such folder"):
         vocabulary_of(tmp_path / "nowhere")
+
+
+def test_a_model_without_its_tokenizer(tmp_path, corpus):
+    """Transformers makes up a tokenizer with no vocabulary there."""
+    (tmp_path / "config.json").write_text('{"model_type": "xlm-roberta"}')
+    with pytest.raises(CorpusError, match=r"holds no tokenizer \(.*tokenizer\.json.*Copy"):
+        corpus.check_tokenizer(tmp_path)

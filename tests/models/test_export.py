@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 import torch
@@ -10,11 +11,13 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerFast
 
+from isoglot.corpus.pretokenize import Pretokenization
 from isoglot.errors import ModelError
 from isoglot.models.encoder import Encoder, ModelConfig
 from isoglot.models.export import export
 from isoglot.models.language_embeddings import FILE
 from isoglot.models.model_card import model_card
+from isoglot.models.sentence_export import SentenceHead, export_sentences
 from tests.models.tiny import ARCHITECTURES, CONFIGS, tiny_encoder, tiny_model
 
 CARD = model_card(
@@ -122,3 +125,21 @@ def test_card():
         assert part in CARD
     scratch = model_card(name="x", languages=[], objectives=[], tokens_seen=0)
     assert "random weights" in scratch
+
+
+def test_how_text_is_divided_comes_with_the_model(tmp_path, tokenizer_folder):
+    source = tmp_path / "tokenizer"
+    shutil.copytree(tokenizer_folder, source)
+    Pretokenization({"*": "moses", "zh": "zh"}).save(source)
+    encoder = tiny_encoder("xlm-r", languages="all")
+    assert encoder.languages is not None
+    torch.nn.init.normal_(encoder.languages.weight)
+    embeddings, words = export(encoder, tmp_path / "m", tokenizer_folder=source, card=CARD)
+    assert "divided into words" in words
+    assert "(zh: zh, all other languages: moses)" in words
+    assert Pretokenization.load(tmp_path / "m").names == {"*": "moses", "zh": "zh"}
+    head = SentenceHead(pooling="mean")
+    export_sentences(tmp_path / "m", tmp_path / "sentences", head, max_length=8)
+    for folder in (tmp_path / "m", tmp_path / "sentences"):
+        assert (folder / "README.md").read_text().endswith(f"{embeddings}\n\n{words}\n")
+        assert (folder / "pretokenize.json").is_file()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from isoglot.batching.builder import Canvas
+from isoglot.corpus.pretokenize import Pretokenization
 from isoglot.errors import ModelError
 from isoglot.models import DecoderConfig, Encoder, ModelConfig, Seq2Seq, export, export_seq2seq
 from isoglot.models.translator import Translator
@@ -225,3 +227,30 @@ def test_an_encoder_does_not_translate(corpus, tmp_path):
     export(encoder, tmp_path / "mlm", tokenizer_folder=corpus.tokenizer_folder, card="")
     with pytest.raises(ModelError, match="does not translate"):
         Translator.open(tmp_path / "mlm")
+
+
+def test_lines_are_divided_into_words_as_the_corpus_was(corpus, tmp_path, monkeypatch):
+    tokenizer_folder = tmp_path / "tokenizer"
+    shutil.copytree(corpus.tokenizer_folder, tokenizer_folder)
+    Pretokenization({"aa": "moses"}).save(tokenizer_folder)
+    (loss,) = export_seq2seq(
+        built(corpus), tmp_path / "model", tokenizer_folder=tokenizer_folder, base_tokenizer="",
+        card="# card\n",
+    )  # fmt: skip
+    assert "divided into words" in loss
+    assert loss in (tmp_path / "model/README.md").read_text()
+    translator = Translator.open(tmp_path / "model", "cpu")
+    read = []
+    rows = translator._rows
+
+    def heard(texts, language):
+        read.append((texts, language))
+        return rows(texts, language)
+
+    monkeypatch.setattr(translator, "_rows", heard)
+    assert dict(translator.translate(["kalo,mitu.", ""], "aa", "bb"))[1] == ""
+    list(translator.translate(["kalo,mitu."], "bb", "aa"))
+    expected = translator.tokenizer(["kalo , mitu .", "kalo,mitu."], add_special_tokens=False)
+    divided, whole = expected["input_ids"]
+    assert read == [([divided], 0), ([whole], 1)]
+    assert divided != whole

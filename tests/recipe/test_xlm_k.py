@@ -63,6 +63,9 @@ def test_a_hundred_languages_are_named_once_each():
     streams = load_recipe("xlm-k-100").stages[0].streams
     assert streams["mentions"].languages == streams["triples"].languages
     assert len(set(streams["mentions"].languages)) == 100
+    for stream in (streams["mentions"], streams["triples"]):
+        assert isinstance(stream, MentionStream | TripleStream)
+        assert stream.description_languages == stream.languages
 
 
 @pytest.mark.parametrize("name", ["xlm-k-bilingual", "xlm-k-bilingual-tiny"])

@@ -43,7 +43,7 @@ Other formats (JSON lines, Parquet, TMX, ...) and all settings: docs/prepare.md
 def prepare(
     file: Path = typer.Argument(..., help="The prepare file (YAML)."),
     out: Path = typer.Option(..., "--out", "-o", help="Folder of the prepared corpus."),
-    workers: int = typer.Option(1, help="Processes that clean and tokenize."),
+    workers: int = typer.Option(1, min=1, help="Processes that clean and tokenize."),
     cluster: str = typer.Option(
         "local",
         help="Where they run: `local` (this machine), `auto` (the Ray cluster it belongs to) or "

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isoglot.corpus.cluster import connected
+from isoglot.corpus.dropped import remove_others
 from isoglot.corpus.engine import LOCAL
 from isoglot.corpus.manifest import FILE
 from isoglot.corpus.order import Order, order_of
@@ -100,5 +101,7 @@ def _prepare(order: Order, shop: Workshop) -> Manifest:
     )
     for entry in made.entry.files:
         moves[made.facts.folder / Path(entry.file).name] = order.output / entry.file
+    paths = [*(task.dropped for task in tasks), *(task.dropped for task in encode_tasks)]
+    remove_others(path for path in paths if path is not None)
     finish(order.output, manifest, moves)
     return manifest

@@ -148,7 +148,7 @@ def _check_source(source: str, config: SourceConfig) -> None:
         )
     if not config.files:
         raise RecipeError(f"{where}.files: there are none. Name the files of each language.")
-    if config.kind == "pairs" and config.split == "sentences":
+    if config.kind == "pairs" and config.split in {"punctuation", "sentences"}:
         raise RecipeError(
             f"{where}.split: the sides of pairs are not split into sentences, which would no "
             "longer belong together. Leave `split` out."

@@ -17,7 +17,7 @@ from isoglot.corpus.clean import REASONS
 from isoglot.corpus.disk import PARTIAL, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -35,6 +35,10 @@ ALL_REASONS: dict[str, str] = {
 """Reason -> what it means: those of reading, cleaning and all that comes after."""
 
 
+ENDINGS = (CLEANING, ENCODING) = (".cleaning.jsonl.gz", ".encoding.jsonl.gz")
+"""How the files of lines end that were dropped in cleaning, and after it."""
+
+
 class DroppedLines:
     """A file of dropped lines; without a path, nothing is written."""
 
@@ -45,6 +49,10 @@ class DroppedLines:
         self._closing = ExitStack()
 
     def __enter__(self) -> DroppedLines:
+        """Begins afresh: lines of an earlier attempt go."""
+        if self._path is not None:
+            with writing(self._path):
+                self._path.unlink(missing_ok=True)
         return self
 
     def __exit__(
@@ -76,6 +84,17 @@ class DroppedLines:
                 self._file = self._closing.enter_context(packed)
             text = json.dumps(row, ensure_ascii=False) + "\n"
             self._file.write(text.encode("utf-8", "replace"))
+
+
+def remove_others(paths: Iterable[Path]) -> None:
+    """Removes, from the folders of these files, those of an earlier run with other settings."""
+    wanted = set(paths)
+    for folder in {path.parent for path in wanted}:
+        for ending in ENDINGS:
+            for path in folder.glob(f"*{ending}"):
+                if path not in wanted:
+                    with writing(path):
+                        path.unlink()
 
 
 def _partial(path: Path) -> Path:

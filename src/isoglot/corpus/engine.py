@@ -98,6 +98,7 @@ def _recorded(
     function: Callable[[Task], Result], done: Finished[Task, Result], task: Task
 ) -> Result:
     """The worker itself writes down that it has finished, so that no one can be late to."""
+    done.forget(task)
     result = function(task)
     done.store(task, result)
     return result

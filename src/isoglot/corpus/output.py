@@ -55,7 +55,9 @@ def up_to_date(
     except CorpusError as error:
         _log.warning("%s Preparing it anew.", error)
         return None
-    if manifest.settings != settings or manifest.inputs != inputs:
+    # where dropped lines once went matters only to those who ask for them
+    asked = {} if settings["dropped"] is not None else {"dropped": None}
+    if {**manifest.settings, **asked} != settings or manifest.inputs != inputs:
         _log.info("%s: the settings or the inputs have changed. Preparing it anew.", output)
         return None
     _log.info("%s: is up to date.", output)

@@ -134,7 +134,11 @@ def _serve(pipe: Connection, function: Callable[[Any], Any]) -> None:
             answer = (function(task), None)
         except Exception as error:
             answer = (None, _portable(error))
-        pipe.send(answer)
+        try:
+            pipe.send(answer)
+        except ConnectionError:
+            # the parent was killed; what is finished is recorded
+            return
 
 
 def _portable(error: Exception) -> Exception:

@@ -8,6 +8,7 @@ raw files --clean_all--> cleaned text --find_repeated--> rows to leave out
 from __future__ import annotations
 
 from collections import Counter
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from isoglot.corpus.cleaning import clean_unit
 from isoglot.corpus.contamination import Gathered, GatherTask, gather, write_index
 from isoglot.corpus.contamination import index as contamination
 from isoglot.corpus.corpus import TOKENIZER_FOLDER
+from isoglot.corpus.dropped import CLEANING, ENCODING
 from isoglot.corpus.duplicates import find_duplicates
 from isoglot.corpus.duplicates.stage import partitions_for, repeated_of, searches
 from isoglot.corpus.encode import Encoded, EncodeTask, encode_group
@@ -56,7 +58,7 @@ def gather_excluded(order: Order, shop: Workshop) -> Path | None:
         tasks,
         name=lambda task: str(task.file),
         sizes=[order.inputs[task.file].bytes for task in tasks],
-        recorded=(Gathered, contamination.is_whole),
+        recorded=(Gathered, contamination.is_whole, attrgetter("output")),
     )
     index = shop.work / "excluded.npy"
     write_index(tasks, index)
@@ -77,12 +79,16 @@ def clean_all(
         tasks,
         name=lambda task: task.unit.name,
         sizes=sizes,
-        recorded=(Cleaned, cleaned_module.is_whole),
+        recorded=(Cleaned, cleaned_module.is_whole, attrgetter("folder")),
     )
     if not any(result.rows["train"] for result in cleaned):
         reasons = sum((Counter(result.dropped) for result in cleaned), Counter())
         told = ", ".join(f"{reason}: {number}" for reason, number in reasons.most_common())
-        raise CorpusError(f"No line was kept for training ({told or 'the files are empty'}).")
+        raise CorpusError(
+            f"{tasks[0].unit.name}: no line of it{' or of any other file' * (len(tasks) > 1)} was "
+            f"kept for training ({told or 'the files are empty'}). Look at `format`, `options` and "
+            "`clean`; --dropped FOLDER writes out every line with its reason (docs/prepare.md)."
+        )
     return tasks, cleaned
 
 
@@ -104,7 +110,7 @@ def _clean_task(
         excluded_files=tuple(
             (order.inputs[path].file, order.inputs[path].sha256) for path in order.excluded
         ),
-        dropped=_dropped(config, f"{name}.cleaning.jsonl.gz"),
+        dropped=_dropped(config, name + CLEANING),
         piece_bytes=BYTES_A_TOKEN * config.shard_tokens,
     )
 
@@ -160,7 +166,7 @@ def make_the_tokenizer(
         [task],
         name=lambda _: "the tokenizer",
         sizes=[1],
-        recorded=(MadeTokenizer, tokenizer_module.is_whole),
+        recorded=(MadeTokenizer, tokenizer_module.is_whole, attrgetter("folder")),
     )
     return made
 
@@ -191,7 +197,7 @@ def encode_all(
                     folder=shop.work / "encoded",
                     tokenizer=made.facts,
                     shard_tokens=config.shard_tokens,
-                    dropped=_dropped(config, f"{name}.encoding.jsonl.gz"),
+                    dropped=_dropped(config, name + ENCODING),
                 )
             )
             numbers[cell.folder] += 1
@@ -201,6 +207,6 @@ def encode_all(
         wanted,
         name=lambda task: task.name,
         sizes=[task.bytes for task in wanted],
-        recorded=(Encoded, encode_module.is_whole),
+        recorded=(Encoded, encode_module.is_whole, attrgetter("name")),
     )
     return wanted, encoded

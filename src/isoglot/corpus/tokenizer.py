@@ -62,6 +62,13 @@ def open_tokenizer(folder: Path) -> Any:
             f"{folder}: its tokenizer is written in Python only. Save a fast version of it "
             f"(a {TOKENIZER_FILE}) in the folder."
         )
+    # beside a model's config.json, transformers makes one up that knows nothing but special tokens
+    names = {TOKENIZER_FILE, *tokenizer.vocab_files_names.values()}
+    if not any((folder / name).is_file() for name in names):
+        raise CorpusError(
+            f"{folder}: holds no tokenizer ({' or '.join(sorted(names))}). Copy the files of the "
+            "model's tokenizer into it, or name the folder that has them."
+        )
     return tokenizer
 
 

@@ -6,6 +6,7 @@ where it stopped.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -15,10 +16,12 @@ from isoglot.corpus.finished import Finished
 from isoglot.corpus.times import Times
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Recorded = tuple[type[Result], Callable[[Task, Result], bool], Callable[[Task], object]]
+"""The class of results, whether the files of one are whole, and where a task writes them."""
 
 
 class Progress(Protocol):
@@ -50,9 +53,9 @@ class Workshop:
         *,
         name: Callable[[Task], str],
         sizes: Sequence[int],
-        recorded: tuple[type[Result], Callable[[Task, Result], bool]] | None,
+        recorded: Recorded[Result, Task] | None,
     ) -> list[Result]:
-        """All tasks of a stage; `recorded` is the class of results, and are its files whole."""
+        """All tasks of a stage; those that are `recorded` are not done again."""
         with self.times.of(stage):
             return run(
                 function,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.nn.functional as F
 
+from isoglot.corpus.pretokenize import Pretokenization
 from isoglot.errors import IsoglotError
 from isoglot.evaluate.cells import parts_to_score
 from isoglot.evaluate.embed import embed, in_batches
@@ -20,6 +21,7 @@ from isoglot.evaluate.retrieval import accuracies
 from isoglot.evaluate.run import fingerprint as fingerprint_of
 from isoglot.evaluate.run import open_for_scoring
 from isoglot.exhibits import Exhibits, Grid, Space
+from isoglot.finetune.in_words import divided
 from isoglot.tasks import find_task
 
 if TYPE_CHECKING:
@@ -59,6 +61,14 @@ def exhibits_of_folder(
 ) -> Exhibits:
     """Exhibits of a Hugging Face folder."""
     encoder, tokenizer = open_for_scoring(folder)
+    words = Pretokenization.load(folder)
+    pairs = {
+        name: (
+            [divided(text, name.split("-")[0], words) for text in first],
+            [divided(text, name.split("-")[1], words) for text in second],
+        )
+        for name, (first, second) in pairs.items()
+    }
     return make_exhibits(
         encoder, tokenizer, pairs, fingerprint=fingerprint_of(folder), settings=settings
     )

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
+from isoglot.corpus.pretokenize import FILE, Pretokenization
 from isoglot.corpus.readers import Record
 from isoglot.corpus.readers.pairs import PairsReader
 from isoglot.errors import CorpusError, IsoglotError, ModelError
@@ -18,8 +19,10 @@ from isoglot.evaluate.averages import averages
 from isoglot.evaluate.cells import is_done, parts_to_score
 from isoglot.evaluate.commit import commit
 from isoglot.evaluate.kinds import SCORERS
+from isoglot.evaluate.reading import InWords
 from isoglot.evaluate.retrieval import retrieval
 from isoglot.evaluate.settings import FeatureSettings
+from isoglot.finetune.in_words import in_words
 from isoglot.models import Encoder, ModelConfig, language_embeddings
 from isoglot.results import Results, ResultsError
 from isoglot.tasks import FINE_TUNED, find_task
@@ -67,12 +70,14 @@ def evaluate_retrieval(
     """Retrieval scores of a model folder on files of translations named like en-de.tsv."""
     pairs = read_pairs(files, most)
     opened = open_for_scoring(folder)
+    words = Pretokenization.load(folder)
     settings = FeatureSettings(center=center)
     found: list[Score] = []
     for name, sides in pairs.items():
         if progress is not None:
             progress(name)
         examples = [Translated(first=a, second=b) for a, b in zip(*sides, strict=True)]
+        examples = in_words(examples, name, words)
         found += retrieval(*opened, OwnPairs(), name, examples, settings)
     return Results(
         model=str(folder), fingerprint=fingerprint(folder), scores=tuple(_at_commit(found))
@@ -156,6 +161,7 @@ class _Reader:
     ) -> None:
         self._folder, self._data, self._settings, self._listen = folder, data, settings, listen
         self._opened: tuple[Encoder, Any] | None = None
+        self._words = Pretokenization.load(folder)
 
     def scores(self, task: Task[Any, Any], part: Part) -> list[Score]:
         """All layers' scores of one cell."""
@@ -167,7 +173,8 @@ class _Reader:
             wanted = part.language, "dev"
             devs = (p for p in task.parts(self._data) if (p.language, p.split) == wanted)
             score = partial(score, dev=next(devs, None))
-        found: list[Score] = score(*self._opened, task, [part], self._settings)
+        read = InWords(task, self._words)
+        found: list[Score] = score(*self._opened, read, [part], self._settings)
         return found
 
 
@@ -242,13 +249,20 @@ def open_for_scoring(folder: Path) -> tuple[Encoder, Any]:
 
 
 def scored_without(folder: Path) -> str | None:
-    """A sentence on what a model was trained with and is scored without, if there is anything."""
-    if language_embeddings.used_on(folder) != "all":
-        return None
-    return (
-        f"{folder} was trained with language embeddings on all tokens. The plain model is scored, "
-        "without them: the scores are those of the model as transformers opens it."
-    )
+    """What a model was trained with and is scored without, in sentences, if there is anything."""
+    notes = []
+    if language_embeddings.used_on(folder) == "all":
+        notes.append(
+            f"{folder} was trained with language embeddings on all tokens. The plain model is "
+            "scored, without them: the scores are those of the model as transformers opens it."
+        )
+    if Pretokenization.load(folder).names:
+        notes.append(
+            f"{folder} was trained on text that was divided into words first, and reads sentences "
+            "so, by their language. Words that a task gives (tags, alignments), and languages that "
+            f"its {FILE} has no way for, are read as they are."
+        )
+    return " ".join(notes) or None
 
 
 def fingerprint(folder: Path) -> str:

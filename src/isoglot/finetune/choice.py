@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from isoglot.errors import CorpusError
 from isoglot.finetune.head import Head, Logits, Piece, model_inputs
+from isoglot.finetune.in_words import divided
 from isoglot.tasks.examples import Choice
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ class Choose(Head[Choice, int]):
 
     @override
     def encode(self, examples: Sequence[Choice], *, training: bool) -> Iterator[Piece]:
+        questions = {asks: divided(text, "en", self.words) for asks, text in QUESTIONS.items()}
         asked = [
-            (f"{example.premise} {QUESTIONS[example.asks]}", choice)
+            (f"{example.premise} {questions[example.asks]}", choice)
             for example in examples
             for choice in example.choices
         ]

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from isoglot.errors import CorpusError
 from isoglot.finetune.code_switch import switched
+from isoglot.finetune.in_words import in_words
 from isoglot.finetune.originals import with_originals
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from isoglot.corpus.pretokenize import Pretokenization
     from isoglot.finetune.scenarios import Plan
     from isoglot.finetune.settings import FinetuneConfig
     from isoglot.tasks.base import Split, Task
@@ -24,9 +26,13 @@ class TrainingData(NamedTuple):
 
 
 def training_data(
-    task: Task[Any, Any], folder: Path, plan: Plan, settings: FinetuneConfig
+    task: Task[Any, Any],
+    folder: Path,
+    plan: Plan,
+    settings: FinetuneConfig,
+    words: Pretokenization,
 ) -> TrainingData:
-    """The training examples of a plan's languages.
+    """The training examples of a plan's languages, divided into words as the model knows them.
 
     Raises:
         CorpusError: a part is missing, damaged or empty, or no translation though it should be.
@@ -34,9 +40,9 @@ def training_data(
     examples: list[Any] = []
     couples: list[tuple[int, int]] = []
     original = plan.original
-    originals = [] if original is None else read(task, folder, original, "train")
+    originals = [] if original is None else read(task, folder, original, "train", words)
     for language in plan.train:
-        own = read(task, folder, language, "train")[: settings.max_train]
+        own = read(task, folder, language, "train", words, most=settings.max_train)
         if original is None or language == original:
             examples += own
         elif settings.code_switch:
@@ -50,11 +56,19 @@ def training_data(
     return TrainingData(examples, couples)
 
 
-def read(task: Task[Any, Any], folder: Path, language: str, split: Split) -> list[Any]:
-    """The examples of one part, of which there is at least one."""
+def read(
+    task: Task[Any, Any],
+    folder: Path,
+    language: str,
+    split: Split,
+    words: Pretokenization,
+    *,
+    most: int | None = None,
+) -> list[Any]:
+    """The first examples of one part, of which there is at least one, divided into words."""
     examples = task.read(task.part(folder, language, split))
     if not examples:
         raise CorpusError(
             f"the {split} part of {task.name} for {language!r} in {folder} has no example."
         )
-    return examples
+    return in_words(examples[:most], language, words)

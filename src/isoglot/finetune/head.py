@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic
 import numpy as np
 import torch
 
+from isoglot.corpus.pretokenize import Pretokenization
 from isoglot.errors import ModelError
 from isoglot.models.dropout import ATTENTION, HIDDEN
 from isoglot.tasks.base import E, P
@@ -64,6 +65,7 @@ class Head(ABC, Generic[E, P]):
         self.folder, self.settings, self.labels = folder, settings, tuple(labels)
         self.numbers = {label: number for number, label in enumerate(self.labels)}
         self.config, self.tokenizer = self._open_tokenizer()
+        self.words = Pretokenization.load(folder)
         room = max_positions(self.config)
         self.max_length = settings.max_length if room is None else min(room, settings.max_length)
 

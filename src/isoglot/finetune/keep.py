@@ -30,6 +30,7 @@ def keep(model: Any, head: Head[Any, Any], folder: Path) -> None:
 
     model.save_pretrained(folder)
     head.tokenizer.save_pretrained(folder)
+    head.words.save(folder)
     pretrained = AutoModelForMaskedLM.from_pretrained(head.folder, use_safetensors=True)
     # a pooler belongs to the task
     own = pretrained.base_model.state_dict().keys()
@@ -37,3 +38,4 @@ def keep(model: Any, head: Head[Any, Any], folder: Path) -> None:
     pretrained.base_model.load_state_dict(tuned, strict=False)
     pretrained.save_pretrained(folder / "encoder")
     head.tokenizer.save_pretrained(folder / "encoder")
+    head.words.save(folder / "encoder")

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
+from isoglot.corpus.pretokenize import Pretokenization
 from isoglot.finetune.choice import Choose
 from isoglot.finetune.classify import Classify
 from isoglot.finetune.data import read, training_data
@@ -84,6 +85,9 @@ class _Run:
 
     def __init__(self, model_folder: Path, prepared: Prepared) -> None:
         self.model_folder, self.prepared, self.settings = model_folder, prepared, prepared.settings
+        self.words = Pretokenization.load(model_folder)
+        # what is scored is read after training: better to miss a package before
+        self.words.check()
 
     def train_and_score(
         self, plan: Plan, seed: int, kept: Path | None, told: Callable[[int, int], None] | None
@@ -97,7 +101,7 @@ class _Run:
         if kept is not None:
             check_free(kept)
         train_task, folder = self.prepared.train_task, self.prepared.data_folder
-        data = training_data(train_task, folder, plan, self.settings)
+        data = training_data(train_task, folder, plan, self.settings, self.words)
         kind = HEADS[self.prepared.task.kind]
         head = kind(self.model_folder, self.settings, kind.labels_of(data.examples))
         pieces = head.pieces(data.examples, training=True)
@@ -134,7 +138,7 @@ class _Run:
         if not languages:
             return None
         folder = self.prepared.data_folder
-        devs = {language: read(task, folder, language, "dev") for language in languages}
+        devs = {code: read(task, folder, code, "dev", self.words) for code in languages}
         metric = task.metrics[0].name
 
         def judge() -> float:
@@ -148,8 +152,8 @@ class _Run:
     def _scores(
         self, model: Any, head: Head[Any, Any], language: str, label: str, seed: int
     ) -> list[Score]:
-        task = self.prepared.task
-        examples = read(task, self.prepared.data_folder, language, self.prepared.split)
+        task, folder = self.prepared.task, self.prepared.data_folder
+        examples = read(task, folder, language, self.prepared.split, self.words)
         values = task.score(examples, predictions(model, head, examples), language)
         return [
             Score(

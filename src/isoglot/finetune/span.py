@@ -3,6 +3,8 @@
 A context that is too long is read in windows that overlap (`stride`); a window without the answer
 points at the first token, and so does a question without one. The best spans of all windows
 compete; where training had questions without an answer, the empty answer competes too.
+
+A context is read divided into words where the model's text was; places are those of the context.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from transformers import AutoModelForQuestionAnswering
 from typing_extensions import override
 
 from isoglot.finetune.head import Head, Logits, Piece, model_inputs
+from isoglot.finetune.in_words import DividedQuestion, Places
 from isoglot.tasks.examples import Question
 
 if TYPE_CHECKING:
@@ -61,16 +64,23 @@ class Answers(Head[Question, str]):
         encoded = self.tokens(
             # the context keeps half of the room at least
             [self._shortened(example.question, room // 2) for example in examples],
-            [example.context for example in examples],
+            [_as_read(example) for example in examples],
             truncation="only_second",
             stride=min(self.settings.stride, room // 4),
             return_overflowing_tokens=True,
             return_offsets_mapping=True,
         )
+        places = {
+            number: Places(example.context, example.divided)
+            for number, example in enumerate(examples)
+            if isinstance(example, DividedQuestion)
+        }
         for row, number in enumerate(encoded["overflow_to_sample_mapping"]):
-            of_context = [part == 1 for part in encoded.sequence_ids(row)]
+            of_context = np.array([part == 1 for part in encoded.sequence_ids(row)])
             characters = np.asarray(encoded["offset_mapping"][row], np.int32)
-            characters[~np.asarray(of_context)] = NOT_CONTEXT
+            if number in places:
+                characters[of_context] = places[number].of(characters[of_context])
+            characters[~of_context] = NOT_CONTEXT
             start, end = _places(examples[number], characters)
             yield Piece(
                 example=number,
@@ -134,6 +144,11 @@ class Answers(Head[Question, str]):
             "offset_mapping"
         ]
         return question if len(offsets) <= room else question[: offsets[room - 1][1]]
+
+
+def _as_read(example: Question) -> str:
+    """The context in the form that the model reads."""
+    return example.divided if isinstance(example, DividedQuestion) else example.context
 
 
 def _places(example: Question, characters: IntArray) -> tuple[int, int]:

@@ -18,8 +18,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isoglot.corpus.pretokenize import Pretokenization
 from isoglot.errors import ModelError
 from isoglot.models import language_embeddings
+from isoglot.models.model_card import words_first
 
 if TYPE_CHECKING:
     from isoglot.models.encoder import Encoder
@@ -61,7 +63,7 @@ def export(
     """
     if folder.exists() and not (folder / "config.json").is_file():
         raise ModelError(f"{folder} exists and holds no model. Name another folder to export to.")
-    losses = what_is_lost(encoder)
+    losses = [*what_is_lost(encoder), *lost_of_tokenizer(tokenizer_folder)]
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
         written = Path(scratch) / "new"
@@ -76,7 +78,7 @@ def export(
                 encoder.language_codes,
                 used_on=encoder.settings.languages,
             )
-        limits = ["\n## What this folder cannot hold\n", *losses, ""] if losses else []
+        limits = ["\n## What this folder cannot hold\n", "\n\n".join(losses), ""] if losses else []
         (written / "README.md").write_text(card + "\n".join(limits), encoding="utf-8")
         if recipe_text is not None:
             (written / "recipe.yaml").write_text(recipe_text, encoding="utf-8")
@@ -111,6 +113,12 @@ def what_is_lost(encoder: Encoder) -> list[str]:
             "plain use does not have: outputs are those of training."
         )
     return [f"{loss} {kept}"]
+
+
+def lost_of_tokenizer(folder: Path) -> list[str]:
+    """What a tokenizer's folder says of text and transformers does not do."""
+    names = Pretokenization.load(folder).names
+    return [words_first(names)] if names else []
 
 
 def _save_config(encoder: Encoder, folder: Path) -> None:

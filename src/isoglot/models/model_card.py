@@ -1,7 +1,7 @@
 """The README of an exported model: what it is, what it saw, how to open it.
 
 Reads a few facts of a run; gives the text that `export` writes, with the header that the Hugging
-Face hub reads.
+Face hub reads. What a tokenizer's folder says of words is added when the model is exported.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 _OPENING = """```python
 from transformers import AutoModelForMaskedLM, AutoTokenizer
@@ -60,6 +60,25 @@ A cross-lingual {what}, {origin} with Isoglot.
 
 {_opening(codes) if translates else _OPENING}"""
     return "\n".join(header) + "\n" + body
+
+
+def words_first(names: Mapping[str, str]) -> str:
+    """A sentence on text that must be divided into words before it is tokenized.
+
+    Args:
+        names: language -> way, see `isoglot.corpus.pretokenize`.
+    """
+    ways = ", ".join(
+        f"{'all other languages' if code == '*' else code}: {way}"
+        for code, way in sorted(names.items(), key=lambda item: (item[0] == "*", item[0]))
+    )
+    return (
+        f"The model's text was divided into words before it was tokenized ({ways}), which a "
+        "tokenizer.json cannot do. `isoglot evaluate`, `finetune` and `translate` do it by "
+        "themselves; before any other use, divide each text: "
+        '`Pretokenization.load(Path("path/to/this/folder")).apply(text, language)`, with '
+        "`from isoglot.corpus.pretokenize import Pretokenization`."
+    )
 
 
 def _opening(codes: list[str]) -> str:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from isoglot.errors import ModelError
 from isoglot.models import by_language, language_embeddings
 from isoglot.models.dropout import ATTENTION
-from isoglot.models.export import copy_tokenizer
+from isoglot.models.export import copy_tokenizer, lost_of_tokenizer
 
 if TYPE_CHECKING:
     from isoglot.models.seq2seq import Seq2Seq
@@ -56,7 +56,7 @@ def export_seq2seq(
     """
     if folder.exists() and not (folder / "config.json").is_file():
         raise ModelError(f"{folder} exists and holds no model. Name another folder to export to.")
-    losses = what_is_lost(seq2seq)
+    losses = [*what_is_lost(seq2seq), *lost_of_tokenizer(tokenizer_folder)]
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
         written = Path(scratch) / "new"
@@ -75,7 +75,7 @@ def export_seq2seq(
             assert seq2seq.encoder.languages is not None
             codes = seq2seq.language_codes
             language_embeddings.save(written, seq2seq.encoder.languages, codes, used_on="all")
-        limits = ["\n## What this folder cannot hold\n", *losses, ""] if losses else []
+        limits = ["\n## What this folder cannot hold\n", "\n\n".join(losses), ""] if losses else []
         (written / "README.md").write_text(card + "\n".join(limits), encoding="utf-8")
         if recipe_text is not None:
             (written / "recipe.yaml").write_text(recipe_text, encoding="utf-8")

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from transformers import AutoConfig
 
+from isoglot.corpus.pretokenize import Pretokenization
 from isoglot.corpus.tokenizer import derive_vocabulary, open_tokenizer
 from isoglot.errors import ModelError, nearest
 from isoglot.models import by_language, language_embeddings
@@ -33,8 +34,8 @@ _EDGES = 2
 class Translator:
     """An encoder-decoder with its tokenizer, ready to translate."""
 
-    def __init__(self, seq2seq: Seq2Seq, tokenizer: Any) -> None:
-        self.seq2seq, self.tokenizer = seq2seq.eval(), tokenizer
+    def __init__(self, seq2seq: Seq2Seq, tokenizer: Any, words: Pretokenization) -> None:
+        self.seq2seq, self.tokenizer, self.words = seq2seq.eval(), tokenizer, words
 
     @classmethod
     def open(cls, folder: Path, device: torch.device | str | None = None) -> Translator:
@@ -63,7 +64,7 @@ class Translator:
         vocabulary = _without(derive_vocabulary(tokenizer, folder), min(ids.values()))
         seq2seq = Seq2Seq.build(settings, vocabulary, languages=codes)
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        return cls(seq2seq.to(device), tokenizer)
+        return cls(seq2seq.to(device), tokenizer, Pretokenization.load(folder))
 
     @torch.inference_mode()
     def translate(
@@ -77,6 +78,9 @@ class Translator:
     ) -> Iterator[tuple[int, str]]:
         """(number, translation) of each line, batch by batch, not in order.
 
+        A model whose text was divided into words reads lines so, and writes with spaces between
+        words, as it has learnt to.
+
         Args:
             lines: one sentence each; an empty one stays empty.
             source: code of their language.
@@ -87,13 +91,14 @@ class Translator:
         settings = settings or WritingConfig()
         first, second = self.language(source), self.language(target)
         most = self.seq2seq.encoder.max_positions - _EDGES
-        encoded = self.tokenizer(list(lines), add_special_tokens=False)["input_ids"]
+        texts = [self.words.apply(line, source) for line in lines]
+        encoded = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
         for numbers in _batches([len(ids) for ids in encoded], batch_tokens):
             rows = self._rows([encoded[number][:most] for number in numbers], first)
             languages = torch.full_like(rows.languages[:, 0], second)
             written = self.seq2seq.write(rows, languages, settings)
-            texts = self.tokenizer.batch_decode(written.ids, skip_special_tokens=True)
-            yield from zip(numbers, map(str.strip, texts), strict=True)
+            said = self.tokenizer.batch_decode(written.ids, skip_special_tokens=True)
+            yield from zip(numbers, map(str.strip, said), strict=True)
         yield from ((number, "") for number, ids in enumerate(encoded) if not ids)
 
     def language(self, code: str) -> int:

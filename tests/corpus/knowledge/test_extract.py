@@ -174,7 +174,17 @@ def test_bad_input_is_refused(dumps, tmp_path):
             extract(ExtractConfig(**settings), tmp_path / "Z", base=dumps)
 
     refused("neither names a dump", RecipeError)
-    refused("'xx' is no language with a Wikipedia", RecipeError, wikipedia={"xx": ("en.xml.bz2",)})
+    refused(
+        r"en\.xml\.bz2: 'xx' is no language .* does not name xxwiki",
+        RecipeError,
+        wikipedia={"xx": ("en.xml.bz2",)},
+    )
+    refused(
+        "'xx' is no language with a Wikipedia",
+        RecipeError,
+        wikidata=("all.json.gz",),
+        languages=("xx",),
+    )
     refused("did you mean 'simple'", RecipeError, wikipedia={"simpel": ("en.xml.bz2",)})
     refused("languages: there are none", RecipeError, wikidata=("all.json.gz",))
     refused("dump of enwiki, and it is named as one of de", wikipedia={"de": ("en.xml.bz2",)})
@@ -220,3 +230,22 @@ def test_broken_pages_and_lines_are_told_with_their_place(dumps):
     (fault,) = told["faults"]
     assert fault["of the streams from byte"] > 0
     assert "titel" in fault["fault"] or "mismatch" in fault["fault"]
+
+
+def test_a_page_that_comes_twice_is_read_once(dumps):
+    twice = [header(), ENGLISH[0], page(1, "cat", "Other. Words. [[Mouse]]."), CLOSING]
+    write(dumps / "en.xml", ["".join(twice)])
+    config = ExtractConfig(wikipedia={"en": ("en.xml",)}, wikidata=("all.json.gz",))
+    told = extract(config, dumps / "X", base=dumps)["files"]["en.xml"]
+    assert (told["pages"], told["articles"], told["repeated pages"]) == (2, 1, 1)
+    assert told["links"] == told["links kept"] == 3
+    sentences = rows(dumps / "X", "wikipedia/en/sentences-*.parquet")
+    assert [one["text"] for one in sentences] == [
+        "The cat is a mammal.", "It purrs.", "It hunts mice."
+    ]  # fmt: skip
+
+
+def test_a_wikipedia_younger_than_the_list_is_read_if_its_dump_says_so(dumps):
+    write(dumps / "new.xml", [header("qqqwiki"), *ENGLISH, CLOSING])
+    extract(ExtractConfig(wikipedia={"qqq": ("new.xml",)}), dumps / "X", base=dumps)
+    assert len(rows(dumps / "X", "wikipedia/qqq/pages-*.parquet")) == 6

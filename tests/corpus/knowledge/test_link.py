@@ -341,6 +341,9 @@ def test_faults_are_said(corpus, tables, tmp_path):
         shard.unlink()
     with pytest.raises(CorpusError, match=r"has no sitelinks-\*\.parquet"):
         link(ALL, some, corpus)
+    shutil.rmtree(some / "wikidata")
+    with pytest.raises(CorpusError, match="was extracted without Wikidata"):
+        link(ALL, some, corpus)
     with pytest.raises(RecipeError, match="redirect_hops must be 1 or more"):
         LinkConfig(redirect_hops=0)
 

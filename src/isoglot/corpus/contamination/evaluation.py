@@ -1,6 +1,8 @@
 """Every text of an evaluation file, whatever its format, as a corpus might hold it.
 
     .json, .jsonl                     every string in it
+    .parquet, .arrow, .feather        every string in it
+    .tmx, .xliff, .sgm, .xml, .html   what stands between tags, and whole segments
     token and tag columns (CoNLL)     the tokens of each sentence together
     anything else                     lines, and the columns of lines with tabs or ` ||| `
 
@@ -12,11 +14,15 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from isoglot.corpus.readers import Skipped
 from isoglot.corpus.readers.files import read_lines
+from isoglot.corpus.readers.parquet import read_batches
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -26,6 +32,10 @@ if TYPE_CHECKING:
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？।؟])\s*|\n+")
 _COLUMNS = re.compile(r"\t| \|\|\| ")
 _LANGUAGE_PREFIX = re.compile(r"[a-z]{2,3}:(?=.)")  # WikiAnn writes en:word
+_TAG = re.compile(r"<[^>]*>")
+_SEGMENT = re.compile(r"<(seg|source|target)\b[^>]*>(.*?)</\1\s*>", re.DOTALL | re.IGNORECASE)
+_MARKUP = {".tmx", ".xlf", ".xliff", ".sgm", ".sgml", ".xml", ".html"}
+_TABLES = {".parquet", ".arrow", ".feather"}
 _LONGEST_SENTENCE = 1000
 """Lines after which a block without a blank line is no sentence in columns."""
 
@@ -34,8 +44,12 @@ def texts_of(path: Path) -> Iterator[str]:
     """All texts of one evaluation file, packed or not."""
     plain = [suffix for suffix in path.suffixes if suffix not in {".gz", ".bz2", ".xz", ".zst"}]
     kind = plain[-1] if plain else ""
-    lines = (line for line in read_lines(path) if not isinstance(line, Skipped))
-    if kind == ".json":
+    lines = _read(path)
+    if kind in _TABLES:
+        found = _table(path)
+    elif kind in _MARKUP:
+        found = _between_tags("\n".join(lines))
+    elif kind == ".json":
         found = _strings(_parsed("\n".join(lines), path, 1))
     elif kind in {".jsonl", ".ndjson"}:
         found = (
@@ -51,6 +65,36 @@ def texts_of(path: Path) -> Iterator[str]:
         sentences = _SENTENCE_END.split(text)
         if len(sentences) > 1:
             yield from sentences
+
+
+def _read(path: Path) -> Iterator[str]:
+    """The lines of a file. One that cannot be read could not be kept out of training either."""
+    for line in read_lines(path):
+        if isinstance(line, Skipped):
+            fault = "is not UTF-8" if line.reason == "encoding" else "is too long"
+            raise CorpusError(
+                f"{path}: line {line.line} {fault}, so that it cannot be looked for. Save the "
+                "file as UTF-8 text or take it out of `exclude`."
+            )
+        yield line
+
+
+def _table(path: Path) -> Iterator[str]:
+    try:
+        for batch in read_batches(path):
+            yield from _strings(batch.to_pylist())
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = str(error).split("\n")[0]
+        raise CorpusError(
+            f"{path}: cannot be read as Parquet or Arrow ({reason}). Fetch or make the file "
+            "again, or take it out of `exclude`."
+        ) from error
+
+
+def _between_tags(content: str) -> Iterator[str]:
+    yield from map(unescape, _TAG.split(content))
+    for segment in _SEGMENT.finditer(content):
+        yield unescape(_TAG.sub("", segment[2])).replace("\n", " ")
 
 
 def _parsed(text: str, path: Path, line: int) -> Any:

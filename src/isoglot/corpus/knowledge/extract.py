@@ -107,8 +107,9 @@ def _check(config: ExtractConfig) -> tuple[str, ...]:
     languages = tuple(config.languages or config.wikipedia)
     if not languages:
         raise RecipeError("languages: there are none. Name those to take from Wikidata.")
-    for language in (*config.wikipedia, *languages):
-        if language not in WIKIPEDIAS:
+    for language in languages:
+        # a Wikipedia's own dump says whose it is, which the plan looks at
+        if language not in WIKIPEDIAS and language not in config.wikipedia:
             raise RecipeError(
                 f"{language!r} is no language with a Wikipedia; {nearest(language, WIKIPEDIAS)}"
             )

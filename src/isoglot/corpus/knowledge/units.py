@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from isoglot.corpus.disk import write_atomically
 from isoglot.corpus.knowledge.dumps.parts import cut
-from isoglot.corpus.knowledge.dumps.site import read_site
+from isoglot.corpus.knowledge.dumps.site import Site, read_site
 from isoglot.corpus.knowledge.dumps.unpack import Part
+from isoglot.corpus.knowledge.markup.words import WIKIPEDIAS
 from isoglot.corpus.knowledge.wikidata import (
     TABLES,
     EntitiesTask,
@@ -25,12 +26,12 @@ from isoglot.corpus.knowledge.wikidata import (
 )
 from isoglot.corpus.knowledge.wikipedia import PagesTask, extract_pages
 from isoglot.corpus.readers.files import require
-from isoglot.errors import CorpusError
+from isoglot.errors import CorpusError, RecipeError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the same dumps would give other tables."""
 WORK = ".work"
 """Folder of marks, indexes and other things that serve the work only."""
@@ -96,13 +97,7 @@ class Planner:
         folder, units = self.output / "wikipedia" / language, list[Unit]()
         for path in self._files(patterns):
             site = read_site(path, language)
-            expected = database_of(language)
-            if check and site.name and site.name != expected:
-                raise CorpusError(
-                    f"{path}: its header says it is a dump of {site.name}, and it is named as one "
-                    f"of {language} ({expected}). Name it under its own language, or set "
-                    "check_site: false."
-                )
+            _check_site(path, site, check=check)
             parts = self._cut(path)
             for part in parts:
                 name = f"{len(units):05d}"
@@ -175,6 +170,24 @@ class Planner:
                 require(file)
             files += [file for file in found if file not in files]
         return files
+
+
+def _check_site(path: Path, site: Site, *, check: bool) -> None:
+    """Refuses a dump of another wiki, and a language that neither our list nor the dump knows."""
+    language, expected = site.language, database_of(site.language)
+    if site.name == expected:
+        return
+    if language not in WIKIPEDIAS:
+        raise RecipeError(
+            f"{path}: {language!r} is no language with a Wikipedia, and the dump's header does "
+            f"not name {expected}; {nearest(language, WIKIPEDIAS)}"
+        )
+    if check and site.name:
+        raise CorpusError(
+            f"{path}: its header says it is a dump of {site.name}, and it is named as one "
+            f"of {language} ({expected}). Name it under its own language, or set "
+            "check_site: false."
+        )
 
 
 def digest_of(content: Any) -> str:

@@ -68,6 +68,7 @@ def extract_pages(task: PagesTask) -> dict[str, Any]:
     extractor = _Extractor(task.site)
     faults = Faults()
     counts: Counter[str] = Counter()
+    seen: set[int] = set()
     partial = task.text.with_name(task.text.name + PARTIAL)
     with writing(task.text):
         task.text.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +88,11 @@ def extract_pages(task: PagesTask) -> dict[str, Any]:
                 counts["pages of other namespaces"] += 1
             elif page.model != "wikitext":
                 counts["pages of other content"] += 1
+            elif page.id in seen:
+                # links are known by page and sentence: two versions of a page would mix
+                counts["repeated pages"] += 1
             else:
+                seen.add(page.id)
                 kind, row, found = extractor.extract(page)
                 counts[kind] += 1
                 pages.add(row)

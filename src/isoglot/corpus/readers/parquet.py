@@ -64,7 +64,7 @@ class ParquetReader(Reader):
         require(path)
         done = 0
         try:
-            for batch in _batches(path, names):
+            for batch in read_batches(path, names):
                 columns = [_texts(batch, name, path).to_pylist() for name in names]
                 yield from zip(*columns, strict=True)
                 done += batch.num_rows
@@ -76,15 +76,16 @@ class ParquetReader(Reader):
             ) from error
 
 
-def _batches(path: Path, names: list[str]) -> Iterator[Any]:
-    """The rows of a file, with the columns that are needed at least."""
+def read_batches(path: Path, names: list[str] | None = None) -> Iterator[Any]:
+    """The rows of a file, with these columns at least, or with all."""
     import pyarrow.parquet as pq
 
     with path.open("rb") as file:
         magic = file.read(6)
     if magic.startswith(b"PAR1"):
         with pq.ParquetFile(path) as parquet:
-            outer = {_outer(name, parquet.schema_arrow.names, path) for name in names}
+            present = parquet.schema_arrow.names
+            outer = {_outer(name, present, path) for name in (present if names is None else names)}
             yield from parquet.iter_batches(_ROWS, columns=sorted(outer))
         return
     with pa.memory_map(str(path)) as source:

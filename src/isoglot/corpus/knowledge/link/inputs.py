@@ -45,6 +45,12 @@ class Tables:
             raise CorpusError(
                 f"{folder}: has no Wikipedia in any language. Name some dumps and extract them."
             )
+        if not any((folder / "wikidata").glob("*.parquet")):
+            raise CorpusError(
+                f"{folder}: was extracted without Wikidata, which says what each page is about. "
+                "Name a dump (`wikidata: [latest-all.json.bz2]`) and extract again: the "
+                "Wikipedias' tables are kept."
+            )
         for name in ("sitelinks", "claims", "items"):
             tables.wikidata(name)
         for language in tables.languages:
