@@ -76,7 +76,7 @@ def generated_corpus(
 
 def _config(languages: tuple[str, ...], vocabulary: int) -> PrepareConfig:
     """How the testbed's files are prepared."""
-    from isoglot.corpus import PrepareConfig, SourceConfig, TokenizerConfig
+    from isoglot.corpus import DuplicatesConfig, PrepareConfig, SourceConfig, TokenizerConfig
 
     others = [language for language in languages if language != PIVOT]
     sources = {
@@ -97,6 +97,8 @@ def _config(languages: tuple[str, ...], vocabulary: int) -> PrepareConfig:
         tokenizer=TokenizerConfig(
             size=vocabulary, byte_fallback=False, character_coverage=1.0, max_sentences=40_000
         ),
+        # a small world says some things often: that is how it speaks, not a fault of its files
+        duplicates=DuplicatesConfig(scope="none"),
     )
 
 
