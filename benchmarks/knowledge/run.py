@@ -4,8 +4,9 @@
 
 Makes the world's corpus and the shared checkpoint in WORK if they are not there, then trains every
 recipe of recipes/ with every seed for the same number of tokens and scores it (`score.py`). A cell
-that has finished is skipped, so the study can be run in pieces: with --limit no cell begins after
-so many seconds. Ends with a table of all cells that are there, mean ± standard deviation.
+that has finished is skipped, so the study can be run in pieces: with --limit cells stop after so
+many seconds, and go on exactly there the next time. Ends with a table of all cells that are there,
+mean ± standard deviation.
 """
 
 from __future__ import annotations
@@ -13,12 +14,17 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
+import signal
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from isoglot.pretrain.run import Outcome
 
 RECIPES = Path(__file__).parent / "recipes"
 CONTROL = "mlm"
@@ -44,9 +50,9 @@ def corpus_in(work: Path) -> Path:
 
 
 def train(
-    work: Path, name: str, seed: int, start: Path | None, steps: int | None
-) -> tuple[Path, int]:
-    """Train one cell; gives the folder of its run and the tokens it was trained on."""
+    work: Path, name: str, seed: int, start: Path | None, steps: int | None, deadline: float
+) -> tuple[Path, Outcome]:
+    """Train one cell until it has finished or its time is over; gives its folder and outcome."""
     import torch
     from rich.console import Console
 
@@ -63,6 +69,11 @@ def train(
         )
         recipe = replace(recipe, model=model)
     run = work / "runs" / f"{name}-{seed}"
+
+    def watch(_: object) -> None:
+        if time.time() > deadline:
+            os.kill(os.getpid(), signal.SIGTERM)  # it saves and stops
+
     done = pretrain(
         recipe,
         Corpus.open(work / "corpus"),
@@ -71,11 +82,14 @@ def train(
         name=recipe.name,
         recipe_text=dump(recipe),
         terminal=Console(quiet=True),
+        on_step=watch,
     )
-    return run, done.tokens
+    return run, done
 
 
-def cell(work: Path, name: str, seed: int, steps: int | None) -> str:
+def cell(
+    work: Path, name: str, seed: int, steps: int | None = None, deadline: float = float("inf")
+) -> str:
     """Train and score one cell; gives a line about it."""
     from benchmarks.knowledge.score import facts, links
     from transformers.utils import logging
@@ -85,10 +99,10 @@ def cell(work: Path, name: str, seed: int, steps: int | None) -> str:
     from isoglot.testbed import World
 
     logging.disable_progress_bar()
-    began = time.perf_counter()
     start = None if name == "checkpoint" else work / "runs/checkpoint-0/model"
-    run, tokens = train(work, name, seed, start, steps)
-    seconds = time.perf_counter() - began
+    run, done = train(work, name, seed, start, steps, deadline)
+    if not done.finished:
+        return f"{name}-{seed:<3} stopped after {done.total_steps} steps"
     (checkpoint,) = sorted((run / "checkpoints").glob("step-*"))[-1:]
     encoder, tokenizer = open_for_scoring(run / "model")
     corpus, world = Corpus.open(work / "corpus"), World(**WORLD)
@@ -98,12 +112,12 @@ def cell(work: Path, name: str, seed: int, steps: int | None) -> str:
         for kind in ("open", "typed")
     }
     scores |= {f"links {how}": v for how, v in links(encoder, corpus, checkpoint).items()}
-    found = {"recipe": name, "seed": seed, "tokens": tokens, "seconds": seconds, "scores": scores}
+    found = {"recipe": name, "seed": seed, "tokens": done.tokens, "scores": scores}
     file = _result(work, name, seed)
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(found), encoding="utf-8")
     told = "  ".join(f"{test} {value:5.1f}" for test, value in scores.items())
-    return f"{name}-{seed:<3} {tokens / 1e6:.2f}M tokens {seconds:4.0f} s  {told}"
+    return f"{name}-{seed:<3} {done.tokens / 1e6:.2f}M tokens  {told}"
 
 
 def _result(work: Path, name: str, seed: int) -> Path:
@@ -138,27 +152,28 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--steps", type=int, help="of every continuation, instead of its own")
     parser.add_argument("--parallel", type=int, default=2, help="cells at a time")
-    parser.add_argument("--limit", type=float, help="seconds after which no cell begins")
+    parser.add_argument("--limit", type=float, default=1e9, help="seconds after which cells stop")
     given = parser.parse_args()
-    began = time.monotonic()
+    deadline = time.time() + given.limit
     corpus_in(given.work)
     if not _result(given.work, "checkpoint", 0).is_file():
-        print(cell(given.work, "checkpoint", 0, None), flush=True)
+        print(cell(given.work, "checkpoint", 0, deadline=deadline), flush=True)
     left = [
-        (given.work, name, seed, given.steps)
+        (given.work, name, seed, given.steps, deadline)
         for seed in given.seeds
         for name in given.recipes
         if not _result(given.work, name, seed).is_file()
     ]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(given.parallel, context) as pool:
-        while left and (given.limit is None or time.monotonic() - began < given.limit):
-            now, left = left[: given.parallel], left[given.parallel :]
-            for done in [pool.submit(cell, *one) for one in now]:
-                print(done.result(), flush=True)
+        for line in pool.map(_in_time, left):
+            if line is not None:
+                print(line, flush=True)
     print(table(given.work))
-    if left:
-        print(f"{len(left)} cells are left: run it again")
+
+
+def _in_time(one: tuple[Path, str, int, int | None, float]) -> str | None:
+    return cell(*one) if time.time() < one[-1] else None
 
 
 if __name__ == "__main__":
