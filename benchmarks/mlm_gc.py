@@ -97,7 +97,7 @@ def scores(work: Path, model: Path, out: Path) -> dict[str, float]:
     """Words in the embedding table and sentences at the best layer."""
     import torch
     import torch.nn.functional as F
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     from isoglot.evaluate import best_layer
     from isoglot.evaluate.lexicon import csls
@@ -107,7 +107,8 @@ def scores(work: Path, model: Path, out: Path) -> dict[str, float]:
     results = evaluate_retrieval(model, files, most=300, center=True)
     results.write(out / "results.json")
     values: dict[str, list[float]] = {"cosine": [], "others": [], "p@1": []}
-    table = AutoModel.from_pretrained(model).get_input_embeddings().weight.detach()
+    opened = AutoModelForMaskedLM.from_pretrained(model)
+    table = opened.get_input_embeddings().weight.detach()
     tokenizer = AutoTokenizer.from_pretrained(model)
     for file in sorted((work / "testbed/raw/dictionaries").glob("*.txt")):
         rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()]

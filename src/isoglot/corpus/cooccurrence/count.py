@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 FOLDER = "cooccurrence"
 """Where a corpus keeps the counts of its pairs: a folder for each setting."""
 _RUNS = "runs-"
+_FROM_EACH = 20_000
+"""Pairs worth a read of a run."""
 
 Run = Callable[[Callable[[Any], int], Sequence[Any], int], Iterator[int]]
 """Calls a function with every task, with so many workers, and gives the results in order."""
@@ -98,7 +100,7 @@ def _make(
     constants = _constants(tokens, config)
     asked = _asked(columns, config)
     number = sum(tokens[language] for language in asked)
-    most, block = _sizes(config, number, workers)
+    most, room = _sizes(config, number, workers)
     runs = folder / f"{_RUNS}{_digest([about, most])}"
     _clear(folder, runs)
     chunks = [chunk for language in asked for chunk in cut(language, columns[language], most)]
@@ -109,12 +111,13 @@ def _make(
             config=config,
             ordinary=ordinary,
             folder=runs / f"{index:06d}",
-            block=block,
+            block=min(BLOCK, room),
         )
         for index, chunk in enumerate(chunks)
     ]
     _follow("count pairs", run(count_chunk, counting, workers), number, progress)
-    joining = _joining(counting, constants, corpus.vocabulary.size)
+    block = min(max(BLOCK, _FROM_EACH * len(chunks)), room)
+    joining = _joining(counting, constants, corpus.vocabulary.size, block)
     pairs = _follow("join pairs", run(join_range, joining, workers), None, progress)
     put_together([task.part for task in joining], folder, config.kept, workers=workers)
     told = {
@@ -129,11 +132,11 @@ def _make(
 
 
 def _joining(
-    counted: Sequence[CountTask], constants: dict[str, float], size: int
+    counted: Sequence[CountTask], constants: dict[str, float], size: int, block: int
 ) -> list[JoinTask]:
     """The ranges of rows to join, once all runs are there."""
     runs = tuple((task.folder, task.chunk.language) for task in counted)
-    config, block, folder = counted[0].config, counted[0].block, counted[0].folder.parent
+    config, folder = counted[0].config, counted[0].folder.parent
     languages = dict.fromkeys(language for _, language in runs)
     factors = {language: constants[language] / config.denominator for language in languages}
     return [
@@ -165,13 +168,13 @@ def _follow(
 
 
 def _sizes(config: PairConfig, tokens: int, workers: int) -> tuple[int, int]:
-    """The most tokens of a chunk and the most pairs of a block, for work that fits the memory.
+    """The most tokens of a chunk and the most pairs at a time, for work that fits the memory.
 
     Half of a worker's share holds pairs of four bytes, a quarter what they add up to.
     """
     budget = config.memory * 2**20 / workers
     chunk = min(budget / 2 / (4 * config.window), -(-tokens // workers))
-    return max(int(chunk), 1), max(int(min(BLOCK, budget / 4 / 12)), 1)
+    return max(int(chunk), 1), max(int(budget / 4 / 12), 1)
 
 
 def _about(corpus: Corpus, config: PairConfig) -> dict[str, Any]:

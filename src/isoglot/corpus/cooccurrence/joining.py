@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from isoglot.types import LongArray
 
-_COPIED = 1 << 24
+_COPIED = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,20 +72,24 @@ def join_range(task: JoinTask) -> int:
 
 
 def put_together(parts: Sequence[Path], folder: Path, kept: str, *, workers: int) -> None:
-    """Writes the table of all parts, in their order."""
-    for name, whole in ((KEYS, folder / KEYS), (LOGS, folder / f"{LOGS}.{kept}")):
-        sizes = [(part / name).stat().st_size for part in parts]
-        places = accumulate(sizes[:-1], initial=0)
+    """Writes the table of all parts, in their order, and takes each away once it is copied."""
+    whole = {KEYS: folder / KEYS, LOGS: folder / f"{LOGS}.{kept}"}
+    width = {KEYS: 8, LOGS: np.dtype(kept).itemsize}
+    numbers = [(part / KEYS).stat().st_size // 8 for part in parts]
 
-        def put(part: Path, place: int, name: str = name, whole: Path = whole) -> None:
-            with (part / name).open("rb") as file, whole.open("r+b") as table:
-                table.seek(place)
-                shutil.copyfileobj(file, table, _COPIED)
+    def put(part: Path, place: int) -> None:
+        for name, file in whole.items():
+            with (part / name).open("rb") as piece, file.open("r+b") as table:
+                table.seek(place * width[name])
+                shutil.copyfileobj(piece, table, _COPIED)
+        # joined again if this is stopped here; until then its memory serves the next one
+        shutil.rmtree(part)
 
-        with writing(folder), ThreadPoolExecutor(workers) as pool:
-            whole.touch()
-            os.truncate(whole, sum(sizes))
-            list(pool.map(put, parts, places))
+    with writing(folder), ThreadPoolExecutor(workers) as pool:
+        for name, file in whole.items():
+            file.touch()
+            os.truncate(file, sum(numbers) * width[name])
+        list(pool.map(put, parts, accumulate(numbers[:-1], initial=0)))
 
 
 def _joined(task: JoinTask) -> tuple[LongArray, kernels.Logs]:

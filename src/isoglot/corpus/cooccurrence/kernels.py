@@ -117,7 +117,7 @@ def add_up(
 
     Gives the number of distinct pairs.
     """
-    sums, touched = np.zeros(size, np.int64), np.empty(size, np.int32)
+    sums, touched = np.zeros(size, weights.dtype), np.empty(size, np.int32)
     bits = np.zeros((size >> 6) + 1, np.uint64)
     n = 0
     for row in range(first, last):

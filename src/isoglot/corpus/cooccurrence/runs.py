@@ -20,8 +20,9 @@ from isoglot.corpus.cooccurrence.settings import PairConfig
 from isoglot.corpus.disk import PARTIAL, writing
 from isoglot.types import BoolArray, LongArray
 
-BLOCK = 4_000_000
-"""The most pairs that are added up, or joined, before they are written."""
+BLOCK = 400_000
+"""The most pairs that are added up, or joined, before they are written: arrays so small are taken
+from memory that the process has already, which is half the time that the system spends on it."""
 _NARROW = 2**32
 """Sums below this are kept in 32 bits."""
 
