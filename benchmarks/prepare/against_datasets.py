@@ -4,8 +4,9 @@
 
 `datasets` reads lines and maps a Hugging Face tokenizer over them; Isoglot reads, cleans, looks for
 duplicates and tokenizes. Both write Arrow files and must give the same ids. Each has as many cores
-as processes. Isoglot's tokenizer is once the one it trained (SentencePiece encodes) and once the
-same taken from its folder (the tokenizers library encodes, as in `datasets`).
+as processes. Isoglot's tokenizer is once the one it trained, once the same taken from its folder
+(SentencePiece encodes for both), and once the same as a stranger's, without its SentencePiece model
+(the tokenizers library encodes, as in `datasets`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from benchmarks.prepare.memory import LANGUAGES, settings, write_raw
 from benchmarks.prepare.watch import watch
 
 from isoglot.corpus import Corpus
+from isoglot.corpus.pieces import MODEL_FILE
 
 MAP = """
 import sys, json, time
@@ -68,10 +70,14 @@ def main() -> None:
     file, tokenizer = work / "prepare.yaml", work / "trained" / "tokenizer"
     trained = settings("size: 16000, max_sentences: 50000") + "heldout_share: 0\n"
     taken = settings(f"folder: '{tokenizer.resolve()}'") + "heldout_share: 0\n"
+    strange = settings(f"folder: '{(work / 'stranger').resolve()}'") + "heldout_share: 0\n"
     for processes in given.processes:
-        for name, chosen in (("trained", trained), ("taken", taken)):
+        for name, chosen in (("trained", trained), ("taken", taken), ("a stranger's", strange)):
+            if name == "a stranger's" and not (work / "stranger").exists():
+                shutil.copytree(tokenizer, work / "stranger")
+                (work / "stranger" / MODEL_FILE).unlink()
             # the tokenizer that is taken lies in the first corpus, which stays
-            out = work / (name if name == "taken" or not tokenizer.exists() else "again")
+            out = work / ("again" if tokenizer.exists() else "trained")
             shutil.rmtree(out, ignore_errors=True)
             file.write_text(chosen, encoding="utf-8")
             command = [sys.executable, "-m", "isoglot", "prepare", str(file), "--out", str(out)]

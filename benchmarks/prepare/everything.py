@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -28,11 +27,24 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def prepare(out: Path, data: Path, *options: str) -> None:
+ON_RAY = """
+import sys
+import ray
+from isoglot.cli import main
+# of this process alone: `ray stop` would end every cluster on the machine
+ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+try:
+    main()
+finally:
+    ray.shutdown()
+"""
+
+
+def prepare(out: Path, data: Path, program: list[str], *options: str) -> None:
     """Prepare into a new folder; prints the time, the speed and the memory."""
     shutil.rmtree(out, ignore_errors=True)
-    command = [sys.executable, "-m", "isoglot", "prepare", str(SETTINGS), "--out", str(out)]
-    seen = watch([*command, *options], {**os.environ, "ISOGLOT_DATA": str(data)})
+    command = [sys.executable, *program, "prepare", str(SETTINGS), "--out", str(out), *options]
+    seen = watch(command, {**os.environ, "ISOGLOT_DATA": str(data)})
     size = Corpus.open(out, verify="never").manifest.total().bytes / 1e6
     stages = next(line for line in reversed(seen.said.splitlines()) if "MB/s in all" in line)
     print(
@@ -41,17 +53,6 @@ def prepare(out: Path, data: Path, *options: str) -> None:
         f"at most {seen.peak / 2**20:,.0f} MiB\n  {stages}",
         flush=True,
     )
-
-
-def on_ray(out: Path, data: Path) -> None:
-    ray = str(Path(sys.executable).with_name("ray"))
-    subprocess.run(
-        [ray, "start", "--head", "--num-cpus=2", "--include-dashboard=false"], check=True
-    )
-    try:
-        prepare(out, data, "--cluster", "auto")
-    finally:
-        subprocess.run([ray, "stop"], check=True)
 
 
 def main() -> None:
@@ -66,10 +67,10 @@ def main() -> None:
     folders = []
     for workers in given.workers:
         folders.append(given.work / f"workers-{workers}")
-        prepare(folders[-1], given.data, "--workers", str(workers))
+        prepare(folders[-1], given.data, ["-m", "isoglot"], "--workers", str(workers))
     if given.ray:
         folders.append(given.work / "ray")
-        on_ray(folders[-1], given.data)
+        prepare(folders[-1], given.data, ["-c", ON_RAY], "--cluster", "auto")
     for folder in folders[1:]:
         assert contents(folder) == contents(folders[0]), f"{folder} differs"
     print(f"{len(folders)} corpora, the same byte for byte")

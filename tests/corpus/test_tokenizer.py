@@ -12,7 +12,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast, XLMRobertaConfi
 
 from isoglot.corpus import TokenizerConfig, vocabulary_of
 from isoglot.corpus.clean import normalise
-from isoglot.corpus.pieces import PieceEncoder, train_tokenizer
+from isoglot.corpus.pieces import MODEL_FILE, PieceEncoder, takes_pieces, train_tokenizer
 from isoglot.corpus.tokenizer import (
     Encoder,
     derive_vocabulary,
@@ -65,6 +65,28 @@ def test_the_ids_agree_where_segmentations_tie(tmp_path, model):
     texts = [" ".join(word() for _ in range(8)) for _ in range(4000)]
     train_tokenizer(texts[:800], TokenizerConfig(size=700, model=model), tmp_path)
     assert rows(Encoder(tmp_path), texts) == rows(PieceEncoder(tmp_path), texts)
+
+
+@pytest.mark.parametrize("model", ["unigram", "bpe"])
+def test_sentencepiece_encodes_for_a_folder_only_if_the_ids_are_its_own(
+    tokenizer, bpe, tmp_path, model
+):
+    folder = tmp_path / "taken"
+    shutil.copytree(tokenizer if model == "unigram" else bpe, folder)
+    assert takes_pieces(folder, open_tokenizer(folder), "NFC")
+    # text of another form the tokenizer would change, and SentencePiece would not
+    assert not takes_pieces(folder, open_tokenizer(folder), "NFKC")
+    more = open_tokenizer(folder)
+    more.add_tokens(["harbour"])
+    assert not takes_pieces(folder, more, "NFC")
+    (folder / MODEL_FILE).write_bytes(
+        (tokenizer if model == "bpe" else bpe).joinpath(MODEL_FILE).read_bytes()
+    )
+    assert not takes_pieces(folder, open_tokenizer(folder), "NFC")
+    (folder / MODEL_FILE).write_bytes(b"no model")
+    assert not takes_pieces(folder, open_tokenizer(folder), "NFC")
+    (folder / MODEL_FILE).unlink()
+    assert not takes_pieces(folder, open_tokenizer(folder), "NFC")
 
 
 @settings(max_examples=150, deadline=None)

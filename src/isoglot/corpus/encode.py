@@ -36,7 +36,7 @@ class TokenizerFacts:
     sha256: str
     """Of all its files."""
     pieces: bool
-    """Whether it is SentencePiece's, trained here, so that SentencePiece itself can encode."""
+    """Whether SentencePiece trained it here, or for another corpus, and so can encode for it."""
     forbidden: tuple[int, ...]
     """Special ids that no text may hold (all but the unknown token's)."""
     unknown: int | None

@@ -28,7 +28,7 @@ def save_fast(model: Any, folder: Path, form: Form) -> None:
 
     first, pad, last, unknown = SPECIAL
     fast = PreTrainedTokenizerFast(
-        tokenizer_object=_tokenizer(model, form),
+        tokenizer_object=fast_tokenizer(model, form),
         bos_token=first,
         cls_token=first,
         eos_token=last,
@@ -41,7 +41,7 @@ def save_fast(model: Any, folder: Path, form: Form) -> None:
         fast.save_pretrained(str(folder))
 
 
-def _tokenizer(model: Any, form: Form) -> Any:
+def fast_tokenizer(model: Any, form: Form) -> Any:
     """The model between what cleaning does to a text and what decoding undoes."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
     from tokenizers.processors import TemplateProcessing

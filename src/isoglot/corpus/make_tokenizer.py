@@ -15,7 +15,7 @@ from isoglot.corpus.encode import TokenizerFacts
 from isoglot.corpus.fast import Form
 from isoglot.corpus.fit import byte_ids
 from isoglot.corpus.manifest import TokenizerEntry, file_entry
-from isoglot.corpus.pieces import TokenizerConfig, train_tokenizer
+from isoglot.corpus.pieces import MODEL_FILE, TokenizerConfig, takes_pieces, train_tokenizer
 from isoglot.corpus.pretokenize import Name, Pretokenization
 from isoglot.corpus.sampling import sample
 from isoglot.corpus.tokenizer import (
@@ -75,8 +75,11 @@ def make_tokenizer(task: TokenizerTask) -> MadeTokenizer:
         )
         train_tokenizer(sentences, config, folder, form=task.form)
     else:
+        given = open_tokenizer(task.given)
         with writing(folder):
-            open_tokenizer(task.given).save_pretrained(str(folder))
+            given.save_pretrained(str(folder))
+            if takes_pieces(task.given, given, task.form):
+                shutil.copyfile(task.given / MODEL_FILE, folder / MODEL_FILE)
     Pretokenization(task.pretokenize).save(folder)
     tokenizer = open_tokenizer(folder)
     vocabulary = derive_vocabulary(tokenizer, task.given or folder)
@@ -94,7 +97,7 @@ def make_tokenizer(task: TokenizerTask) -> MadeTokenizer:
         facts=TokenizerFacts(
             folder=folder,
             sha256=sha256("".join(file.sha256 for file in files).encode()).hexdigest(),
-            pieces=task.given is None and config.model != "word",
+            pieces=(folder / MODEL_FILE).is_file(),
             forbidden=tuple(index for index in vocabulary.special if index != unknown),
             unknown=unknown,
             spelled=byte_ids(tokenizer.get_vocab()),

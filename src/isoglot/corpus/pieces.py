@@ -9,13 +9,14 @@ character is unknown.
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from isoglot.corpus.disk import write_atomically
-from isoglot.corpus.fast import SPECIAL, Form, save_fast
+from isoglot.corpus.fast import SPECIAL, Form, fast_tokenizer, save_fast
 from isoglot.corpus.pretokenize import Name
-from isoglot.corpus.tokenizer import flatten
+from isoglot.corpus.tokenizer import TEXT_TO_IDS, flatten
 from isoglot.corpus.words import word_model
 from isoglot.errors import CorpusError
 
@@ -102,6 +103,29 @@ class PieceEncoder:
     def encode(self, texts: Sequence[str]) -> tuple[IntArray, IntArray]:
         """All ids in a row, and how many belong to each (normalised) text."""
         return flatten(self._model.encode(list(texts)))
+
+
+def takes_pieces(folder: Path, tokenizer: Any, form: Form) -> bool:
+    """Can SentencePiece encode text of this form for the tokenizer of a folder, with the very ids?
+
+    It can if `train_tokenizer` wrote the folder and nobody has changed either file since: the
+    tokenizer that the SentencePiece model makes is compared with the one that is there.
+    """
+    from sentencepiece import sentencepiece_model_pb2
+
+    path = folder / MODEL_FILE
+    if not path.is_file():
+        return False
+    model = path.read_bytes()
+    try:
+        spec = sentencepiece_model_pb2.ModelProto.FromString(model).trainer_spec
+        kind: Literal["unigram", "bpe"] = "bpe" if spec.model_type == spec.BPE else "unigram"
+        settings = TokenizerConfig(model=kind, byte_fallback=spec.byte_fallback)
+        made = json.loads(fast_tokenizer(_fast_model(model, settings), form).to_str())
+    except Exception:  # damaged, or of a kind that is not made here; each has an error of its own
+        return False
+    there = json.loads(tokenizer.backend_tokenizer.to_str())
+    return all(made[section] == there[section] for section in TEXT_TO_IDS)
 
 
 def _train(sentences: Iterable[str], config: TokenizerConfig) -> bytes:

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from isoglot.corpus.order import Order
     from isoglot.corpus.workshop import Workshop
 
+_LITTLE = 1 << 26
+"""Bytes of hashes that one process looks through in a second or two."""
+
 
 def gather_excluded(order: Order, shop: Workshop) -> Path | None:
     """The index of the lines of the evaluation files, if there are any."""
@@ -131,6 +134,7 @@ def find_repeated(tasks: Sequence[CleanTask], shop: Workshop) -> list[Repeated |
         name=lambda search: f"{search.kind}s, part {search.partition}",
         sizes=[1] * len(wanted),
         recorded=None,
+        little=sum(path.stat().st_size for path in wanted[0].hashes) < _LITTLE,
     )
     return repeated_of(tasks, wanted)
 
@@ -167,6 +171,7 @@ def make_the_tokenizer(
         name=lambda _: "the tokenizer",
         sizes=[1],
         recorded=(MadeTokenizer, tokenizer_module.is_whole, attrgetter("folder")),
+        little=given is not None,
     )
     return made
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 VOCABULARY_FILE = "vocabulary.npz"
 TOKENIZER_FILE = "tokenizer.json"
 
-# the sections of tokenizer.json that turn text into ids; the others are about decoding and padding
-_TEXT_TO_IDS = ("added_tokens", "normalizer", "pre_tokenizer", "model")
+TEXT_TO_IDS = ("added_tokens", "normalizer", "pre_tokenizer", "model")
+"""The sections of tokenizer.json that turn text into ids; others are about decoding and padding."""
 
 NO_SPACE_RANGES = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -81,7 +81,7 @@ def fingerprint_of_tokenizer(
     """
     content = json.loads(tokenizer.backend_tokenizer.to_str())
     canonical: dict[str, Any] = {
-        "sections": {name: content.get(name) for name in _TEXT_TO_IDS},
+        "sections": {name: content.get(name) for name in TEXT_TO_IDS},
         "special": [vocabulary.cls, vocabulary.sep, vocabulary.pad, vocabulary.mask],
     }
     if pretokenize:

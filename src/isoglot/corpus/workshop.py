@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from isoglot.corpus.engine import run
+from isoglot.corpus.engine import LOCAL, run
 from isoglot.corpus.finished import Finished
 from isoglot.corpus.times import Times
 
@@ -54,14 +54,18 @@ class Workshop:
         name: Callable[[Task], str],
         sizes: Sequence[int],
         recorded: Recorded[Result, Task] | None,
+        little: bool = False,
     ) -> list[Result]:
-        """All tasks of a stage; those that are `recorded` are not done again."""
+        """All tasks of a stage; those that are `recorded` are not done again.
+
+        `little` work is done here: starting workers would take longer.
+        """
         with self.times.of(stage):
             return run(
                 function,
                 tasks,
-                workers=self.workers,
-                cluster=self.cluster,
+                workers=1 if little else self.workers,
+                cluster=LOCAL if little else self.cluster,
                 name=name,
                 sizes=sizes,
                 done=None if recorded is None else Finished(self.work / "finished", *recorded),
