@@ -95,8 +95,8 @@ def _speed(steps: list[Step], clock: list[float]) -> float:
     return tokens / max(clock[last] - clock[first], 1e-9)
 
 
-def score(model: Path, work: Path) -> Iterator[tuple[str, Score]]:
-    """(test, score) of every language pair, layer and direction, in each of the `WAYS`.
+def score(model: Path, work: Path, ways: Sequence[str] = WAYS) -> Iterator[tuple[str, Score]]:
+    """(test, score) of every language pair, layer and direction, in each of the ways.
 
     A side that several pairs share (NTREX's English) is embedded once.
     """
@@ -105,7 +105,7 @@ def score(model: Path, work: Path) -> Iterator[tuple[str, Score]]:
     for file in sorted((work / "test").glob("*/*.tsv")):
         columns = zip(*(row.split("\t") for row in _rows(file)), strict=True)
         sides = [tuple(column) for column in columns]
-        for way in WAYS:
+        for way in ways:
             first = way == "first token"
             for side in sides:
                 if (first, side) not in known:

@@ -30,8 +30,8 @@ RECIPES = Path(__file__).parent / "recipes"
 CONTROL = "mlm"
 ALL = (CONTROL, "xlm-k", "mep", "oe", "no-tasks", "mep-same-language", "oe-classify")
 LANGUAGES = ("en", "de", "es")
-WORLD = {"concepts": 40, "entities": 30}
-SIZES = {"sentences": 6000, "pairs": 1000, "pages": 4000, "vocabulary": 300}
+WORLD: dict[str, Any] = {"concepts": 40, "entities": 30}
+SIZES: dict[str, Any] = {"sentences": 6000, "pairs": 1000, "pages": 4000, "vocabulary": 300}
 """Few pieces, so that the names of one language share some with another's, as in XLM-R."""
 
 

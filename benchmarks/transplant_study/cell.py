@@ -49,11 +49,10 @@ def points(run: Path, work: Path) -> list[dict[str, Any]]:
     for step in sorted({*kept, *map(int, losses)}):
         tatoeba: dict[int, dict[str, list[float]]] = {}
         if step in kept:
-            for _, one in score(kept[step], work):
-                if one.metric.startswith("accuracy@1"):
-                    assert one.layer is not None
-                    layer = tatoeba.setdefault(one.layer, {})
-                    layer.setdefault(one.language, []).append(100 * one.value)
+            for _, one in score(kept[step], work, ways=[""]):
+                assert one.layer is not None
+                layer = tatoeba.setdefault(one.layer, {})
+                layer.setdefault(one.language, []).append(100 * one.value)
         found.append(
             {
                 "step": step,

@@ -14,6 +14,7 @@ import argparse
 import os
 import sys
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +51,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--steps", type=int, default=1000, help="of cross-lingual pre-training")
     parser.add_argument("--meta-steps", type=int, default=1200, help="of the English model")
+    parser.add_argument("--parallel", type=int, default=1, help="cells at a time")
     parser.add_argument("--limit", type=float, default=300, help="seconds of a cell, at most")
     parser.add_argument("--set", nargs="+", default=[], metavar="key=value", dest="settings")
     return parser.parse_args()
@@ -71,21 +73,23 @@ def main() -> None:
         with tarfile.open(given.archive) as packed:
             packed.extractall(given.work, filter="data")
 
-    def cell(arm: str, seed: int) -> ArmCell:
+    def cell(arm: str, seed: int, share: int = 1) -> ArmCell:
         return ArmCell(
             work=given.work,
             recipe=arm,
             seed=seed,
             start=None,
             settings=[*steps_of(arm, given.steps, given.meta_steps), *given.settings],
-            cores=os.cpu_count() or 1,
+            cores=max(1, (os.cpu_count() or 1) // share),
             limit=given.limit,
         )
 
     if not run_cell(cell(META, 0)):
         sys.exit("without the English model there is nothing to transplant")
     # seed by seed, so that an interrupted study has whole seeds
-    went = [run_cell(cell(arm, seed)) for seed in given.seeds for arm in given.arms]
+    cells = [cell(arm, seed, given.parallel) for seed in given.seeds for arm in given.arms]
+    with ThreadPoolExecutor(given.parallel) as pool:
+        went = list(pool.map(run_cell, cells))
     if any(went):
         print(write_tables(given.work))
     sys.exit(0 if all(went) else f"{went.count(False)} of {len(went)} cells failed")

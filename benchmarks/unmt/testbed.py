@@ -69,6 +69,7 @@ def make_corpus(work: Path) -> Path:
         pairs=1,
         concepts=20,
         entities=12,
+        uneven=True,
         vocabulary=1000,
     )
 

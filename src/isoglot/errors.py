@@ -35,10 +35,15 @@ def require(condition: bool, message: str) -> None:  # noqa: FBT001 (reads like 
         raise RecipeError(message)
 
 
+_NAMED = 60
+"""Known names that a message lists."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: the nearest known one, or all of them."""
+    """The end of a sentence about an unknown name: the nearest known one, or those there are."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
-    return "known: " + ", ".join(names)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return "known: " + ", ".join(names[:_NAMED]) + more

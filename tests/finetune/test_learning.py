@@ -7,6 +7,7 @@ what a constant answer reaches; for spans, the first sentence of the context.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -19,7 +20,7 @@ from isoglot.pretrain.run import pretrain
 from isoglot.recipe import load_recipe
 from isoglot.tasks.testbed import Sizes, WorldNer, WorldQuestions, WorldSentiment
 
-WORLD = {"concepts": 40, "entities": 12}
+WORLD: dict[str, Any] = {"concepts": 40, "entities": 12}
 SIZES = Sizes(train=1500, dev=100, test=300, languages=("en", "es"), **WORLD)
 STEPS = 700
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,19 @@ def test_small_worlds_have_small_vocabularies():
     small = vocabulary(World(0, concepts=60, entities=12))
     assert len(small) < 200 < len(vocabulary(World(0)))
     assert len(World(0, entities=12).entity_names("en")) <= 12
+
+
+def test_in_an_uneven_world_words_have_favourite_company_the_same_in_all_languages():
+    def counts(language, *, uneven):
+        world = World(0, concepts=60, entities=12, uneven=uneven)
+        texts = [text for document in world.text(language, 1500) for text in document]
+        return Counter(word.strip(".,").lower() for text in texts for word in text.split())
+
+    even, uneven = (counts("en", uneven=way) for way in (False, True))
+    assert max(even[w] for w in ("teacher", "man")) < 2 * min(even[w] for w in ("teacher", "man"))
+    assert uneven["teacher"] > 3 * uneven["man"]
+    spanish = counts("es", uneven=True)
+    assert spanish["profesor"] > 3 * spanish["hombre"]
 
 
 def test_unknown_language_is_a_plain_error():

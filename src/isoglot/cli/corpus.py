@@ -31,7 +31,7 @@ def show_corpus(corpus: Corpus, *, alphas: Sequence[float], samples: int) -> Non
     )
     if has_knowledge(corpus):
         print("\nKnowledge of entities, from Wikipedia and Wikidata:\n")
-        show_knowledge(corpus.knowledge, alpha=alphas[0])
+        show_knowledge(corpus.knowledge, alphas=alphas)
     if samples > 0:
         print("\nSome lines for training, decoded from their token ids:\n")
         print_table(

@@ -11,7 +11,7 @@ from isoglot.cli.tables import print_table
 from isoglot.corpus.knowledge.store_about import FILE, FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from isoglot.corpus import Corpus
     from isoglot.corpus.knowledge.store import Knowledge
@@ -78,27 +78,33 @@ def has_knowledge(corpus: Corpus) -> bool:
     return (corpus.folder / FOLDER / FILE).is_file()
 
 
-def show_knowledge(knowledge: Knowledge, *, alpha: float) -> None:
+def show_knowledge(knowledge: Knowledge, *, alphas: Sequence[float]) -> None:
     """Print what a corpus knows, and how far its languages cover it."""
     from isoglot.batching.mixture import smoothed
 
     show_about(knowledge.about)
     counts = knowledge.about.counts
     mentions = np.array([count.mentions["train"] for count in counts.values()], np.float64)
-    drawn = np.zeros(len(mentions))
+    drawn = np.zeros((len(mentions), len(alphas)))
     if mentions.any():
-        drawn[mentions > 0] = smoothed(mentions[mentions > 0], alpha)
-    print(f"\nHow far each language covers the entities; draws with alpha = {alpha:g}:\n")
+        for column, alpha in enumerate(alphas):
+            drawn[mentions > 0, column] = smoothed(mentions[mentions > 0], alpha)
+    print("\nHow far each language covers the entities, and how often its mentions are drawn:\n")
     print_table(
-        ["language", "entities described", "tokens a mention", "mentions drawn"],
+        [
+            "language",
+            "entities described",
+            "tokens a mention",
+            *(f"alpha = {alpha:g}" for alpha in alphas),
+        ],
         [
             [
                 language,
                 f"{100 * count.descriptions / max(knowledge.about.entities, 1):.1f} %",
                 _tokens_a_mention(count),
-                f"{100 * share:.1f} %",
+                *(f"{100 * share:.1f} %" for share in shares),
             ]
-            for (language, count), share in zip(counts.items(), drawn, strict=True)
+            for (language, count), shares in zip(counts.items(), drawn, strict=True)
         ],
     )
     several = np.diff(knowledge.described.first["first"])

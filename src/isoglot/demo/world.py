@@ -35,6 +35,7 @@ def generated_corpus(
     pairs: int = 10_000,
     concepts: int | None = None,
     entities: int | None = None,
+    uneven: bool = False,
     pages: int = 4000,
     vocabulary: int = 4000,
 ) -> Path:
@@ -65,11 +66,12 @@ def generated_corpus(
             test_pairs=TEST_PAIRS,
             concepts=concepts,
             entities=entities,
+            uneven=uneven,
         )
         terminal.print(f"preparing {corpus}: cleaning, training a tokenizer, encoding")
     prepare(config, corpus, base=raw)
     if pages:
-        world = testbed.World(concepts=concepts, entities=entities)
+        world = testbed.World(concepts=concepts, entities=entities, uneven=uneven)
         write_knowledge(corpus, world, languages, pages)
     return corpus
 

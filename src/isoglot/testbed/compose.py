@@ -184,7 +184,7 @@ class Composer:
         negated = draws.chance(15)
         return Quality(
             subject=Thing(noun),
-            adjective=draws.choice(self._gradable[noun]),
+            adjective=draws.choice(self._gradable[noun], noun),
             very=draws.chance(35) and not negated,
             negated=negated,
         )
@@ -198,7 +198,7 @@ class Composer:
         """A noun, with an adjective in some cases."""
         adjectives = self.inventory.adjectives[noun]
         if adjectives and draws.chance(percent):
-            return Thing(noun, draws.choice(adjectives))
+            return Thing(noun, draws.choice(adjectives, noun))
         return Thing(noun)
 
     def _action(self, draws: Draws, actor: str) -> tuple[str, Thing | None]:
@@ -206,12 +206,12 @@ class Composer:
         kind = "animal" if actor in inventory.categories["animal"] else "person"
         intransitive = inventory.intransitive[kind]
         if intransitive and draws.chance(25):
-            return draws.choice(intransitive), None
-        verb = draws.choice(inventory.transitive[kind])
+            return draws.choice(intransitive, actor), None
+        verb = draws.choice(inventory.transitive[kind], actor)
         objects = inventory.objects[kind, verb]
-        noun = draws.choice(objects)
+        noun = draws.choice(objects, verb)
         while noun == actor:
-            noun = draws.choice(objects)
+            noun = draws.choice(objects, verb)
         thing = self.thing(draws, noun, 30)
         if verb in PLURAL_OBJECTS or (noun in inventory.countable and draws.chance(20)):
             thing = thing._replace(number=draws.choice(inventory.categories["number"]))

@@ -6,9 +6,13 @@ the draws before it, and making a generator costs a microsecond (`random.Random`
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from functools import cache
 from hashlib import blake2b
+from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
+
+from typing_extensions import override
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +49,30 @@ class Draws:
         """True in that many cases of a hundred."""
         return self.below(100) < percent
 
-    def choice(self, items: Sequence[T]) -> T:
-        """One of the items."""
+    def choice(self, items: Sequence[T], company: str = "") -> T:  # noqa: ARG002
+        """One of the items, all alike whatever they stand beside."""
         return items[self.below(len(items))]
+
+
+class UnevenDraws(Draws):
+    """Draws by Zipf's law: every company has its favourites among the items."""
+
+    __slots__ = ()
+
+    @override
+    def choice(self, items: Sequence[T], company: str = "") -> T:
+        """The items' order, and so how often each comes, is the company's."""
+        shares = _zipf(len(items))
+        liked: tuple[T, ...] = _by_liking(tuple(items), company)
+        return liked[bisect_right(shares, self.below(shares[-1]))]
+
+
+@cache
+def _zipf(number: int) -> tuple[int, ...]:
+    """Sums of 1/1, 1/2, 1/3 ..., in parts of ten thousand."""
+    return tuple(accumulate(10_000 // rank for rank in range(1, number + 1)))
+
+
+@cache
+def _by_liking(items: tuple[T, ...], company: str) -> tuple[T, ...]:
+    return tuple(sorted(items, key=lambda item: _stream_key(0, f"{company}/{item}")))

@@ -12,7 +12,7 @@ from isoglot.errors import CorpusError, nearest
 from isoglot.testbed import asking, inference, knowledge, opinions, paraphrase, tagging, words
 from isoglot.testbed.compose import Composer
 from isoglot.testbed.concepts import make_inventory
-from isoglot.testbed.draws import Draws
+from isoglot.testbed.draws import Draws, UnevenDraws
 from isoglot.testbed.entities import make_entities
 from isoglot.testbed.languages import LANGUAGES, grammar_of
 from isoglot.testbed.phrase import align
@@ -43,12 +43,21 @@ class World:
         concepts: About how many concepts the lexicon keeps, the first of each category; all by
             default.
         entities: At most how many countries, languages, currencies and continents there are.
+        uneven: Words come by Zipf's law and have favourite company, the same in all languages;
+            otherwise all words that could stand in a place are equally frequent there, and text
+            of one language cannot tell them apart.
     """
 
     def __init__(
-        self, seed: int = 0, *, concepts: int | None = None, entities: int | None = None
+        self,
+        seed: int = 0,
+        *,
+        concepts: int | None = None,
+        entities: int | None = None,
+        uneven: bool = False,
     ) -> None:
         self.seed = seed
+        self._drawn = UnevenDraws if uneven else Draws
         self._entities = make_entities(entities)
         self._composer = Composer(make_inventory(concepts), self._entities)
 
@@ -62,7 +71,7 @@ class World:
         grammar = _grammar(language)
         given: set[str] = set()
         for index in range(n):
-            draws = Draws(self.seed, f"{stream}/{language}", index)
+            draws = self._drawn(self.seed, f"{stream}/{language}", index)
             told = (grammar.text(meaning) for meaning in self._composer.document(draws))
             fresh = [text for text in dict.fromkeys(told) if text not in given]
             given.update(fresh)
@@ -78,7 +87,7 @@ class World:
         """
         one, other = _grammar(first), _grammar(second)
         for index in range(n):
-            meaning = self._composer.meaning(Draws(self.seed, stream, index))
+            meaning = self._composer.meaning(self._drawn(self.seed, stream, index))
             left, right = one.sentence(meaning), other.sentence(meaning)
             yield Translation(
                 first=left.forms(),
@@ -94,7 +103,7 @@ class World:
         """The texts of `translations`, without words and alignments: more than twice as fast."""
         one, other = _grammar(first), _grammar(second)
         for index in range(n):
-            meaning = self._composer.meaning(Draws(self.seed, stream, index))
+            meaning = self._composer.meaning(self._drawn(self.seed, stream, index))
             yield one.text(meaning), other.text(meaning)
 
     def dictionary(self, first: str, second: str) -> list[tuple[str, str]]:
@@ -160,7 +169,7 @@ class World:
 
     def _draws(self, stream: str, n: int, language: str = "") -> Iterator[Draws]:
         name = f"{stream}/{language}" if language else stream
-        return (Draws(self.seed, name, index) for index in range(n))
+        return (self._drawn(self.seed, name, index) for index in range(n))
 
 
 def _grammar(language: str) -> Grammar:

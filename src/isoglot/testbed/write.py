@@ -29,6 +29,7 @@ def write(
     pivot: str = "en",
     concepts: int | None = None,
     entities: int | None = None,
+    uneven: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> None:
     """Writes the files into the folder, made if missing.
@@ -43,9 +44,10 @@ def write(
         pivot: The language of the first column.
         concepts: Size of the lexicon, see `World`.
         entities: Number of entities, see `World`.
+        uneven: How often words come, see `World`.
         progress: Called after each file with its name, its number and the number of files.
     """
-    world = World(seed, concepts=concepts, entities=entities)
+    world = World(seed, concepts=concepts, entities=entities, uneven=uneven)
     root = Path(folder)
     others = [language for language in languages if language != pivot]
     files: list[tuple[str, Iterable[str]]] = [

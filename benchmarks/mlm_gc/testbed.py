@@ -1,6 +1,6 @@
 """Does regression on co-occurrence bring languages together? On generated text, seeds side by side.
 
-    python benchmarks/mlm_gc.py WORK [VARIANT ...] [--seeds 3] [--steps 1000] [--languages en,de]
+    python -m benchmarks.mlm_gc.testbed WORK [VARIANT ...] [--seeds 3] [--steps 1000] [--minutes M]
 
 Trains every variant with every seed for the same number of steps on the testbed's text (no
 translations, except for the variants with TLM), two runs at a time, and prints means ± standard
@@ -95,40 +95,16 @@ def losses(run: Path) -> dict[str, float]:
 
 def scores(work: Path, model: Path, out: Path) -> dict[str, float]:
     """Words in the embedding table and sentences at the best layer."""
-    import torch
-    import torch.nn.functional as F
-    from transformers import AutoModelForMaskedLM, AutoTokenizer
+    from benchmarks.mlm_gc.words import words
 
     from isoglot.evaluate import best_layer
-    from isoglot.evaluate.lexicon import csls
     from isoglot.evaluate.run import evaluate_retrieval
 
-    files = sorted((work / "testbed/raw/test").glob("*.tsv"))
-    results = evaluate_retrieval(model, files, most=300, center=True)
+    raw = work / "testbed/raw"
+    results = evaluate_retrieval(model, sorted(raw.glob("test/*.tsv")), most=300, center=True)
     results.write(out / "results.json")
-    values: dict[str, list[float]] = {"cosine": [], "others": [], "p@1": []}
-    opened = AutoModelForMaskedLM.from_pretrained(model)
-    table = opened.get_input_embeddings().weight.detach()
-    tokenizer = AutoTokenizer.from_pretrained(model)
-    for file in sorted((work / "testbed/raw/dictionaries").glob("*.txt")):
-        rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()]
-        sides = []
-        for side in zip(*rows, strict=True):
-            pieces = tokenizer(list(side), add_special_tokens=False)["input_ids"]
-            vectors = torch.stack([table[ids].mean(dim=0) for ids in pieces])
-            sides.append(F.normalize(vectors, dim=-1))
-        cosines = sides[0] @ sides[1].T
-        diagonal = cosines.diagonal()
-        values["cosine"].append(float(diagonal.mean()))
-        others = (cosines.sum() - diagonal.sum()) / (cosines.numel() - len(diagonal))
-        values["others"].append(float(others))
-        # a word may stand in several lines: any of its translations is right
-        right = set(map(tuple, rows))
-        best = csls(cosines).argmax(dim=1).tolist()
-        hits = [(row[0], rows[number][1]) in right for row, number in zip(rows, best, strict=True)]
-        values["p@1"].append(100 * fmean(hits))
     accuracy = 100 * fmean(best_layer(results.scores)[1].values())
-    return {**{name: fmean(found) for name, found in values.items()}, "accuracy": accuracy}
+    return {**words(model, sorted(raw.glob("dictionaries/*.txt"))), "accuracy": accuracy}
 
 
 def _folder(work: Path, variant: str, seed: int, steps: int) -> Path:
