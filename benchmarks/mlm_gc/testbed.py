@@ -155,7 +155,9 @@ def main() -> None:
     from isoglot.recipe import load_recipe
 
     languages = tuple(given.languages.split(","))
-    folder = generated_corpus(given.work / "testbed", Console(stderr=True), languages=languages)
+    folder = generated_corpus(
+        given.work / "testbed", Console(stderr=True), languages=languages, uneven=True, pages=0
+    )
     corpus = Corpus.open(folder)
     deadline = time.time() + 60 * (given.minutes or 1e6)
     jobs: list[Any] = []

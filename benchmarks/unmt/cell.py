@@ -7,24 +7,30 @@ translates. A cell that is stopped (--minutes) goes on where it was when it is a
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
+import torch
 from rich.console import Console
+from transformers.utils import logging
 
 from isoglot.corpus import Corpus
 from isoglot.evaluate.bleu import bleu
 from isoglot.models.translator import Translator
+from isoglot.pretrain.config import objectives_of
 from isoglot.pretrain.run import pretrain
 from isoglot.recipe import dump, load_recipe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from isoglot.pretrain.loop import Step
     from isoglot.recipe.schema import Recipe
@@ -44,20 +50,24 @@ def run_cell(
     settings: Sequence[str] = (),
     share: float = 1.0,
     until: float = float("inf"),
-    say: Callable[[str], None] = print,
+    threads: int | None = None,
 ) -> bool:
-    """Train and score; False if the time (`until`, of time.monotonic) was up before the end."""
+    """Train and score; False if the time (`until`, of time.time) was up before the end."""
     if (folder / BLEU).is_file():
         return True
+    if threads is not None:
+        torch.set_num_threads(threads)
+    logging.disable_progress_bar()
+    say = partial(print, flush=True)
     loaded = shortened(load_recipe(recipe, [f"seed={seed}", *settings]), share)
-    started = time.monotonic()
+    started = time.time()
 
     def listen(step: Step) -> None:
         if step.step % 500 == 0:
             numbers = {**step.losses, **step.metrics}
             told = "  ".join(f"{name} {value:.3f}" for name, value in numbers.items())
             say(f"{folder.name}  step {step.step}  {told}")
-        if time.monotonic() > until:
+        if time.time() > until:
             os.kill(os.getpid(), signal.SIGINT)  # the run saves a checkpoint and returns
 
     done = pretrain(
@@ -75,10 +85,23 @@ def run_cell(
         return False
     found = score(done.model, tests)
     found |= {"recipe": recipe, "seed": seed, "steps": done.total_steps, "tokens": done.tokens}
-    found |= {"seconds": round(time.monotonic() - started, 1)}
+    found |= {"seconds": round(time.time() - started, 1)}
     (folder / BLEU).write_text(json.dumps(found, indent=1, ensure_ascii=False), encoding="utf-8")
     say(f"{folder.name}: {summary(found)}")
     return True
+
+
+def run_cells(cells: Sequence[dict[str, Any]], parallel: int) -> bool:
+    """`run_cell` with each of the arguments, some at a time; False if the time was up for any."""
+    if parallel == 1:
+        return all(run_cell(**cell) for cell in cells)
+    for cell in cells:  # side by side they must not count the same pairs
+        for objective in objectives_of(load_recipe(cell["recipe"], cell["settings"])).values():
+            objective.prepared(Corpus.open(cell["corpus"]))
+    with ProcessPoolExecutor(parallel, multiprocessing.get_context("spawn")) as pool:
+        waiting = [pool.submit(run_cell, **cell) for cell in cells]
+        finished = [one.result() for one in waiting]
+    return all(finished)
 
 
 def shortened(recipe: Recipe, share: float) -> Recipe:

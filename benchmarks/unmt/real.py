@@ -13,10 +13,10 @@ from __future__ import annotations
 import argparse
 import tarfile
 import time
+from itertools import product
 from pathlib import Path
 
-from benchmarks.unmt.cell import run_cell, table
-from transformers.utils import logging
+from benchmarks.unmt.cell import run_cells, table
 
 from isoglot.corpus import PrepareConfig, SourceConfig, TokenizerConfig, prepare
 
@@ -31,34 +31,37 @@ def main() -> None:
     parser.add_argument("--pairs", nargs="+", default=["en-de", "ne-en"])
     parser.add_argument("--recipes", nargs="+", default=list(USUAL))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--parallel", type=int, default=1, help="trainings at a time")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--vocabulary", type=int, default=16_000)
     parser.add_argument("--lines", type=int, help="of each text and test, to try things out")
     parser.add_argument("--share", type=float, default=1.0, help="of the steps of every stage")
     parser.add_argument("--set", dest="settings", action="append", default=[])
     arguments = parser.parse_args()
-    logging.disable_progress_bar()
-    until = time.monotonic() + 60 * arguments.minutes
+    until = time.time() + 60 * arguments.minutes
     work: Path = arguments.work
     raw = work / "raw"
     if not raw.is_dir():
         with tarfile.open(arguments.archive) as packed:
             packed.extractall(raw, filter="data")
+    cells = []
     for pair in arguments.pairs:
         corpus, tests = prepared(raw / pair, work / pair, arguments.vocabulary, arguments.lines)
-        for seed in arguments.seeds:
-            for name in arguments.recipes:
-                if not run_cell(
-                    str(RECIPES / f"{name}.yaml"),
-                    corpus,
-                    tests,
-                    work / pair / f"{name}-seed{seed}",
-                    seed=seed,
-                    settings=arguments.settings,
-                    share=arguments.share,
-                    until=until,
-                ):
-                    return
+        for name, seed in product(arguments.recipes, arguments.seeds):
+            cells.append(
+                {
+                    "recipe": str(RECIPES / f"{name}.yaml"),
+                    "corpus": corpus,
+                    "tests": tests,
+                    "folder": work / pair / f"{name}-seed{seed}",
+                    "seed": seed,
+                    "settings": arguments.settings,
+                    "share": arguments.share,
+                    "until": until,
+                }
+            )
+    run_cells(cells, arguments.parallel)
+    for pair in arguments.pairs:
         print(f"\n{pair}\n{table(sorted((work / pair).glob('*-seed*')))}\n")
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from isoglot.cli.own_corpus import corpus_for
 from isoglot.corpus import Corpus
-from isoglot.demo.world import generated_corpus
+from isoglot.demo.world import SMALL, generated_corpus
 from isoglot.recipe import load_recipe
 
 
@@ -47,17 +47,23 @@ def test_faults_are_sentences(isoglot, runs):
     assert "a transfer gap needs 'sw'" in said.err
 
 
-def test_a_recipe_may_ask_for_one_language_of_the_testbed(monkeypatch):
+def test_a_recipe_may_ask_for_a_kind_of_testbed(monkeypatch):
     asked = []
 
-    def note(folder, terminal, *, languages):
-        asked.append((str(folder), languages))
+    def note(folder, terminal, *, languages, **settings):
+        asked.append((str(folder), languages, settings))
         return folder
 
-    monkeypatch.setattr("isoglot.demo.generated_corpus", note)
-    for name in ("metaxlm-tiny-meta", "metaxlm-tiny"):
+    monkeypatch.setattr("isoglot.demo.world.generated_corpus", note)
+    for name in ("metaxlm-tiny-meta", "metaxlm-tiny", "mlm-gc-tiny", "unmt-mass-tiny"):
         corpus_for(load_recipe(name), None, Console(quiet=True))
-    assert asked == [("corpora/testbed-en", ("en",)), ("corpora/testbed", None)]
+    small = "corpora/testbed-uneven-small-en-es"
+    assert asked == [
+        ("corpora/testbed-en", ("en",), {}),
+        ("corpora/testbed", None, {}),
+        ("corpora/testbed-uneven", None, {"uneven": True}),
+        (small, ("en", "es"), {"uneven": True, **SMALL}),
+    ]
     assert corpus_for(load_recipe("metaxlm-tiny"), Path("mine"), Console(quiet=True)) == Path(
         "mine"
     )

@@ -14,18 +14,14 @@ if TYPE_CHECKING:
 
 
 def corpus_for(recipe: Recipe, given: Path | None, terminal: Console) -> Path:
-    """The folder of a prepared corpus; the testbed's is made where it is not there yet.
-
-    `testbed` has all of its languages, `testbed-en` one, with a vocabulary of its own.
-    """
+    """The folder of a prepared corpus; the testbed's is made where it is not there yet."""
     if given is not None:
         return given
-    name, _, language = (recipe.corpus or "").partition("-")
-    if name == "testbed":
-        from isoglot.demo import generated_corpus
+    name = recipe.corpus or ""
+    if name == "testbed" or name.startswith("testbed-"):
+        from isoglot.demo.world import named_corpus
 
-        languages = (language,) if language else None
-        return generated_corpus(Path("corpora") / str(recipe.corpus), terminal, languages=languages)
+        return named_corpus(name, Path("corpora") / name, terminal)
     if recipe.corpus is None:
         raise RecipeError(
             f"the recipe {recipe.name!r} names no corpus: give one with --corpus FOLDER "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from isoglot.errors import CorpusError
 
@@ -24,6 +24,31 @@ PIVOT = "en"
 TEST_PAIRS = 300
 _PATIENCE = 600.0
 """Seconds that a process waits for the one that makes the corpus."""
+
+
+SMALL: dict[str, Any] = {
+    "sentences": 20_000,
+    "pairs": 1,
+    "concepts": 20,
+    "entities": 12,
+    "pages": 0,
+    "vocabulary": 1000,
+}
+"""A world of some fifty words, without knowledge, and with hardly a translation."""
+
+
+def named_corpus(name: str, folder: Path, terminal: Console) -> Path:
+    """The corpus that a name asks for, generated into the folder; gives the corpus folder.
+
+    `testbed` has all languages, `testbed-en-es` two, with a vocabulary of their own. In
+    `testbed-uneven` words have favourite company (see `World`), in `testbed-small` they are few;
+    both words and languages may stand in one name, as in `testbed-uneven-small-en-es`.
+    """
+    _, *asked = name.split("-")
+    kinds: dict[str, dict[str, Any]] = {"uneven": {"uneven": True}, "small": SMALL}
+    languages = tuple(word for word in asked if word not in kinds)
+    settings = {key: value for word in asked for key, value in kinds.get(word, {}).items()}
+    return generated_corpus(folder, terminal, languages=languages or None, **settings)
 
 
 def generated_corpus(

@@ -21,7 +21,8 @@ class About:
     differs: tuple[str, ...] = ()
     """Where it differs from the paper, and why."""
     corpus: str | None = None
-    """The corpus it uses unless told otherwise; `testbed` makes one, `testbed-en` in English."""
+    """The corpus it uses unless told otherwise; `testbed` makes one, as does
+    `testbed-en` in English; `testbed-uneven` has words with favourite company."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
