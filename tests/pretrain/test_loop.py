@@ -212,5 +212,5 @@ def test_stopping_is_heeded_before_the_next_step(corpus, accelerator):
     batches = next(make_loader(corpus).steps(Cursor()))
     asked = iter([False, False, False, True])
     stage = stage_of(trainee, steps=10, stopping=lambda: next(asked))
-    taken = list(training_steps(stage, iter([batches] * 3), accelerator))
-    assert [step.step for step in taken] == [1, 2, 3], "and no fourth batch was drawn"
+    taken = list(training_steps(stage, iter([batches] * 4), accelerator))
+    assert [step.step for step in taken] == [1, 2, 3], "the fourth was sent ahead, and is not taken"

@@ -103,17 +103,22 @@ def training_steps(
 ) -> Iterator[Step]:
     """Train from step `done` to the stage's last one, or until some process is asked to stop."""
     names = list(stage.weights)
+    device = accelerator.device
+    following: list[Batch] | None = None
     for step in range(done, stage.steps):
         if anyone(accelerator, stage.stopping()):
             return
         started = time.perf_counter()
-        micro = next(batches)
+        micro = following or _on(device, next(batches))
         counts, tokens = _global_counts(micro, names, accelerator)
         torch.manual_seed(key_of(stage.seed, stage.number, step, accelerator.process_index) >> 1)
         set_learning_rate(
             stage.optimizer, rate := learning_rate(stage.optimizer_config, step, stage.steps)
         )
-        means, norm, skipped = _step(stage, micro, counts, step, accelerator)
+        sums, norm = _launch(stage, micro, counts, step, accelerator)
+        # while the device is busy with this step, the next one's data is sent there
+        following = _on(device, next(batches)) if step + 1 < stage.steps else None
+        means, length, skipped = _finish(stage, micro, counts, step, accelerator, sums, norm)
         cursor = micro[0].cursor
         assert cursor is not None
         yield Step(
@@ -122,7 +127,7 @@ def training_steps(
             metrics={name: mean for name, mean in means.items() if not name.endswith("/loss")},
             counts=counts,
             learning_rate=rate,
-            gradient_norm=norm,
+            gradient_norm=length,
             num_tokens=tokens,
             seconds=time.perf_counter() - started,
             skipped=skipped,
@@ -173,7 +178,7 @@ def _accumulate(
         last = number == len(micro) - 1
         with nullcontext() if last else accelerator.no_sync(stage.wrapped):
             with accelerator.autocast():
-                found: dict[str, LossSum] = stage.wrapped(batch.to(accelerator.device))
+                found: dict[str, LossSum] = stage.wrapped(batch)
             # DDP takes the mean over processes, and counts are of all of them
             loss = sum(factors[name] * part.total for name, part in found.items())
             accelerator.backward(loss * accelerator.num_processes)
@@ -200,20 +205,38 @@ def _means(sums: dict[str, float], counts: dict[str, int]) -> dict[str, float]:
     return means
 
 
-def _step(
-    stage: Stage, micro: list[Batch], counts: dict[str, int], step: int, accelerator: Accelerator
-) -> tuple[dict[str, float], float, bool]:
-    """Accumulate, clip and step, unless something is not finite.
+def _on(device: torch.device, micro: list[Batch]) -> list[Batch]:
+    """A step's micro-batches on their way to a device: from pinned memory nobody waits for it."""
+    return [batch.to(device) for batch in micro]
 
-    Gives the means of losses and metrics, the gradient's norm, and whether the update was skipped.
-    """
-    tensors = _accumulate(stage, micro, counts, step, accelerator)
+
+def _launch(
+    stage: Stage, micro: list[Batch], counts: dict[str, int], step: int, accelerator: Accelerator
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Accumulate and clip; gives the sums of losses and metrics and the gradient's norm."""
+    sums = _accumulate(stage, micro, counts, step, accelerator)
     weights = [weight for group in stage.optimizer.param_groups for weight in group["params"]]
     limit = stage.optimizer_config.clip
     norm = torch.nn.utils.clip_grad_norm_(weights, limit if limit is not None else float("inf"))
+    return sums, norm
+
+
+def _finish(
+    stage: Stage,
+    micro: list[Batch],
+    counts: dict[str, int],
+    step: int,
+    accelerator: Accelerator,
+    sums: dict[str, Tensor],
+    norm: Tensor,
+) -> tuple[dict[str, float], float, bool]:
+    """Step, unless something is not finite.
+
+    Gives the means of losses and metrics, the gradient's norm, and whether the update was skipped.
+    """
     # the one moment in which the host waits for the device
-    *values, length = torch.stack([*tensors.values(), norm.double()]).tolist()
-    means = _means(dict(zip(tensors, values, strict=True)), counts)
+    *values, length = torch.stack([*sums.values(), norm.double()]).tolist()
+    means = _means(dict(zip(sums, values, strict=True)), counts)
     finite = math.isfinite(length) and all(map(math.isfinite, values))
     if not finite and stage.loss.not_finite == "stop":
         raise NonFiniteError(_explain(stage, means, micro, step, accelerator))
