@@ -40,10 +40,11 @@ ROWS, LENGTH, RATE, WINDOW = 32, 512, 0.15, 2
 def made_up(pairs: int, size: int) -> PairTable:
     """So many pairs, evenly over all that there can be."""
     rng = np.random.default_rng(0)
-    first = np.sort(rng.integers(0, size, int(pairs * 1.2)))
-    keys = first * size + rng.integers(first, size)
-    keys = np.unique(keys)
-    keys = np.sort(rng.permutation(keys)[:pairs])
+    # sums of random gaps are sorted already; half of the places have the smaller id first
+    places = np.cumsum(rng.exponential(size=int(2.2 * pairs)))
+    keys = (places * (size**2 / places[-1])).astype(np.int64)
+    keys = keys[(np.diff(keys, prepend=-1) > 0) & (keys // size <= keys % size) & (keys < size**2)]
+    keys = keys[np.linspace(0, len(keys) - 1, pairs).astype(np.int64)]
     logs = rng.gamma(2, 2, len(keys)).astype(np.float32)
     return PairTable(keys=keys, logs=logs, size=size, constants={})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isoglot.testbed import write
+from isoglot.testbed import NOBODY, World, write
 
 
 def lines(path):
@@ -54,3 +54,23 @@ def test_writing_again_gives_the_same_bytes(tmp_path):
     )
     assert one == two
     assert {*one} == {"en.txt", "ru.txt"}
+
+
+def test_languages_that_are_kept_apart_never_say_the_same(tmp_path):
+    write(
+        tmp_path,
+        languages=("en", "es"),
+        sentences=4000,
+        pairs=1,
+        test_pairs=300,
+        concepts=20,
+        shares=("en", "es", NOBODY),
+    )
+    world = World(0, concepts=20)
+    said = {language: set(lines(tmp_path / f"text/{language}.txt")) for language in ("en", "es")}
+    drawn = list(world.pairs("en", "es", 30_000, stream="anything"))
+    assert sum(one in said["en"] or other in said["es"] for one, other in drawn) > 1000
+    assert not any(one in said["en"] and other in said["es"] for one, other in drawn)
+    tested = [line.split("\t") for line in lines(tmp_path / "test/en-es.tsv")]
+    assert len(tested) == 300
+    assert not any(one in said["en"] or other in said["es"] for one, other in tested)

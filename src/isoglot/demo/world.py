@@ -11,7 +11,8 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from isoglot.errors import CorpusError
+from isoglot.errors import CorpusError, RecipeError, nearest
+from isoglot.testbed import EVERYONE, LANGUAGES, NOBODY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,23 +32,36 @@ SMALL: dict[str, Any] = {
     "pairs": 1,
     "concepts": 20,
     "entities": 12,
+    "shares": (*[EVERYONE] * 9, NOBODY),
     "pages": 0,
     "vocabulary": 1000,
 }
-"""A world of some fifty words, without knowledge, and with hardly a translation."""
+"""A world of some fifty words, without knowledge; no test sentence is in its text."""
 
 
 def named_corpus(name: str, folder: Path, terminal: Console) -> Path:
     """The corpus that a name asks for, generated into the folder; gives the corpus folder.
 
     `testbed` has all languages, `testbed-en-es` two, with a vocabulary of their own. In
-    `testbed-uneven` words have favourite company (see `World`), in `testbed-small` they are few;
-    both words and languages may stand in one name, as in `testbed-uneven-small-en-es`.
+    `testbed-uneven` words have favourite company (see `World`), in `testbed-small` they are few,
+    and in `testbed-apart-en-es` what one language says is never said by the other. All may stand in
+    one name, as in `testbed-uneven-small-en-es`.
     """
     _, *asked = name.split("-")
-    kinds: dict[str, dict[str, Any]] = {"uneven": {"uneven": True}, "small": SMALL}
-    languages = tuple(word for word in asked if word not in kinds)
-    settings = {key: value for word in asked for key, value in kinds.get(word, {}).items()}
+    languages = tuple(word for word in asked if word in LANGUAGES)
+    kinds: dict[str, dict[str, Any]] = {
+        "uneven": {"uneven": True},
+        "small": SMALL,
+        "apart": {"shares": (*languages, NOBODY)},
+    }
+    settings: dict[str, Any] = {}
+    for word in asked:
+        if word not in languages:
+            if word not in kinds:
+                raise RecipeError(
+                    f"there is no {name!r}: of {word!r}, {nearest(word, [*kinds, *LANGUAGES])}"
+                )
+            settings |= kinds[word]
     return generated_corpus(folder, terminal, languages=languages or None, **settings)
 
 
@@ -61,6 +75,7 @@ def generated_corpus(
     concepts: int | None = None,
     entities: int | None = None,
     uneven: bool = False,
+    shares: tuple[str, ...] = (),
     pages: int = 4000,
     vocabulary: int = 4000,
 ) -> Path:
@@ -92,6 +107,7 @@ def generated_corpus(
             concepts=concepts,
             entities=entities,
             uneven=uneven,
+            shares=shares,
         )
         terminal.print(f"preparing {corpus}: cleaning, training a tokenizer, encoding")
     prepare(config, corpus, base=raw)

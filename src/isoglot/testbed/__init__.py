@@ -19,11 +19,13 @@ from isoglot.testbed.records import (
     Tagged,
     Translation,
 )
-from isoglot.testbed.world import World
+from isoglot.testbed.world import EVERYONE, NOBODY, World
 from isoglot.testbed.write import write
 
 __all__ = [
+    "EVERYONE",
     "LANGUAGES",
+    "NOBODY",
     "Cloze",
     "Description",
     "Inference",

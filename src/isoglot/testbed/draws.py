@@ -23,10 +23,14 @@ _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
+def number_of(name: str) -> int:
+    """A number for a name, the same in every process."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
 @cache
 def _stream_key(seed: int, stream: str) -> int:
-    digest = blake2b(f"{seed}/{stream}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
+    return number_of(f"{seed}/{stream}")
 
 
 class Draws:
@@ -75,4 +79,4 @@ def _zipf(number: int) -> tuple[int, ...]:
 
 @cache
 def _by_liking(items: tuple[T, ...], company: str) -> tuple[T, ...]:
-    return tuple(sorted(items, key=lambda item: _stream_key(0, f"{company}/{item}")))
+    return tuple(sorted(items, key=lambda item: number_of(f"0/{company}/{item}")))

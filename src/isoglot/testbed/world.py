@@ -12,7 +12,7 @@ from isoglot.errors import CorpusError, nearest
 from isoglot.testbed import asking, inference, knowledge, opinions, paraphrase, tagging, words
 from isoglot.testbed.compose import Composer
 from isoglot.testbed.concepts import make_inventory
-from isoglot.testbed.draws import Draws, UnevenDraws
+from isoglot.testbed.draws import Draws, UnevenDraws, number_of
 from isoglot.testbed.entities import make_entities
 from isoglot.testbed.languages import LANGUAGES, grammar_of
 from isoglot.testbed.phrase import align
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from isoglot.testbed.entities import Triple
     from isoglot.testbed.languages import Grammar
+    from isoglot.testbed.meaning import Meaning
     from isoglot.testbed.records import (
         Cloze,
         Description,
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
         Question,
         Tagged,
     )
+
+
+EVERYONE, NOBODY = "*", ""
+"""Takers of a share of all meanings, see `World.text`."""
 
 
 class World:
@@ -63,16 +68,30 @@ class World:
 
     # --- text ---------------------------------------------------------------------------------
 
-    def text(self, language: str, n: int, *, stream: str = "text") -> Iterator[list[str]]:
+    def text(
+        self, language: str, n: int, *, stream: str = "text", shares: tuple[str, ...] = ()
+    ) -> Iterator[list[str]]:
         """Documents: lists of three to eight sentences on one topic.
 
-        No language's documents are translations of another's, and no sentence comes twice.
+        No language's documents are translations of another's, and no sentence comes twice. Single
+        sentences of two languages may say the same by chance.
+
+        Args:
+            language: Its code.
+            n: How many, at most.
+            stream: Another name, other documents.
+            shares: Who may say what: every meaning falls, by a hash, to one of these codes, to
+                EVERYONE or to NOBODY.
         """
         grammar = _grammar(language)
         given: set[str] = set()
         for index in range(n):
             draws = self._drawn(self.seed, f"{stream}/{language}", index)
-            told = (grammar.text(meaning) for meaning in self._composer.document(draws))
+            told = (
+                grammar.text(meaning)
+                for meaning in self._composer.document(draws)
+                if not shares or _whose(meaning, shares) in (language, EVERYONE)
+            )
             fresh = [text for text in dict.fromkeys(told) if text not in given]
             given.update(fresh)
             if fresh:
@@ -98,13 +117,23 @@ class World:
             )
 
     def pairs(
-        self, first: str, second: str, n: int, *, stream: str = "parallel"
+        self,
+        first: str,
+        second: str,
+        n: int,
+        *,
+        stream: str = "parallel",
+        shares: tuple[str, ...] = (),
     ) -> Iterator[tuple[str, str]]:
-        """The texts of `translations`, without words and alignments: more than twice as fast."""
+        """The texts of `translations`, without words and alignments: more than twice as fast.
+
+        With `shares` (see `text`), only of what nobody says.
+        """
         one, other = _grammar(first), _grammar(second)
         for index in range(n):
             meaning = self._composer.meaning(self._drawn(self.seed, stream, index))
-            yield one.text(meaning), other.text(meaning)
+            if not shares or _whose(meaning, shares) == NOBODY:
+                yield one.text(meaning), other.text(meaning)
 
     def dictionary(self, first: str, second: str) -> list[tuple[str, str]]:
         """Words and their translations, as they appear in text."""
@@ -170,6 +199,10 @@ class World:
     def _draws(self, stream: str, n: int, language: str = "") -> Iterator[Draws]:
         name = f"{stream}/{language}" if language else stream
         return (self._drawn(self.seed, name, index) for index in range(n))
+
+
+def _whose(meaning: Meaning, shares: tuple[str, ...]) -> str:
+    return shares[number_of(repr(meaning)) % len(shares)]
 
 
 def _grammar(language: str) -> Grammar:

@@ -30,6 +30,7 @@ def write(
     concepts: int | None = None,
     entities: int | None = None,
     uneven: bool = False,
+    shares: tuple[str, ...] = (),
     progress: Callable[[str, int, int], None] | None = None,
 ) -> None:
     """Writes the files into the folder, made if missing.
@@ -45,19 +46,26 @@ def write(
         concepts: Size of the lexicon, see `World`.
         entities: Number of entities, see `World`.
         uneven: How often words come, see `World`.
+        shares: Which meanings a language's text may have, see `World.text`; tests have those
+            that nobody's has.
         progress: Called after each file with its name, its number and the number of files.
     """
     world = World(seed, concepts=concepts, entities=entities, uneven=uneven)
     root = Path(folder)
     others = [language for language in languages if language != pivot]
     files: list[tuple[str, Iterable[str]]] = [
-        (f"text/{language}.txt", _documents(world, language, sentences)) for language in languages
+        (f"text/{language}.txt", _documents(world, language, sentences, shares))
+        for language in languages
     ]
     seen = frozenset(first for first, _ in world.pairs(pivot, pivot, pairs))
     for other in others:
         name = f"{pivot}-{other}"
         train = world.pairs(pivot, other, pairs)
-        test = _unseen(world, pivot, other, test_pairs, seen)
+        test = _unseen(
+            world.pairs(pivot, other, 100 * test_pairs, stream="parallel-test", shares=shares),
+            test_pairs,
+            seen,
+        )
         files += [
             (f"pairs/{name}.tsv", map("\t".join, train)),
             (f"test/{name}.tsv", map("\t".join, test)),
@@ -71,9 +79,11 @@ def write(
             progress(name, number, len(files))
 
 
-def _documents(world: World, language: str, sentences: int) -> Iterator[str]:
+def _documents(
+    world: World, language: str, sentences: int, shares: tuple[str, ...]
+) -> Iterator[str]:
     left = sentences
-    for document in world.text(language, sentences):
+    for document in world.text(language, sentences, shares=shares):
         yield from document[:left]
         left -= len(document[:left])
         if left == 0:
@@ -82,14 +92,14 @@ def _documents(world: World, language: str, sentences: int) -> Iterator[str]:
 
 
 def _unseen(
-    world: World, pivot: str, other: str, wanted: int, seen: frozenset[str]
+    pairs: Iterable[tuple[str, str]], wanted: int, seen: frozenset[str]
 ) -> Iterator[tuple[str, str]]:
     """Pairs of another stream, left out where the pivot's sentence was seen before.
 
     The pivot decides alone, so the test files of all languages stay parallel.
     """
     given: set[str] = set()
-    for pair in world.pairs(pivot, other, 100 * wanted, stream="parallel-test"):
+    for pair in pairs:
         if len(given) == wanted:
             return
         if pair[0] not in seen and pair[0] not in given:
