@@ -11,6 +11,7 @@ from rich.console import Console
 from isoglot.cli.own_corpus import corpus_for
 from isoglot.corpus import Corpus
 from isoglot.demo.world import SMALL, generated_corpus
+from isoglot.errors import RecipeError
 from isoglot.recipe import load_recipe
 
 
@@ -64,6 +65,9 @@ def test_a_recipe_may_ask_for_a_kind_of_testbed(monkeypatch):
         ("corpora/testbed-uneven", None, {"uneven": True}),
         (small, ("en", "es"), {"uneven": True, **SMALL}),
     ]
+    unknown = load_recipe("mlm-gc-tiny", ["corpus=testbed-unevn"])
+    with pytest.raises(RecipeError, match="does not have: did you mean 'uneven'"):
+        corpus_for(unknown, None, Console(quiet=True))
     assert corpus_for(load_recipe("metaxlm-tiny"), Path("mine"), Console(quiet=True)) == Path(
         "mine"
     )

@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -123,15 +124,13 @@ def test_queue_and_averages_after_steps_are_what_the_steps_say(corpus, accelerat
     past = [weights()]
     held: deque[list[float]] = deque(module.queue.entries.tolist(), maxlen=40)
     stage = stage_of(trainee, steps=6, rate=1e-3)
-    steps = make_loader(corpus, moco).steps(Cursor())
-
-    def noted():
-        for batches in steps:
-            for batch in batches:
-                held.extend(keys_of(trainee, moco, batch).tolist())
-            yield batches
-
-    past.extend(weights() for _ in training_steps(stage, noted(), accelerator))
+    drawn = list(islice(make_loader(corpus, moco).steps(Cursor()), 6))
+    steps = training_steps(stage, iter(drawn), accelerator)
+    for batches in drawn:
+        for batch in batches:
+            held.extend(keys_of(trainee, moco, batch).tolist())
+        next(steps)
+        past.append(weights())
     pointer = int(module.queue.pointer)
     assert int(module.queue.filled) == 40
     assert torch.allclose(

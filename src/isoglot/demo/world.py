@@ -59,7 +59,8 @@ def named_corpus(name: str, folder: Path, terminal: Console) -> Path:
         if word not in languages:
             if word not in kinds:
                 raise RecipeError(
-                    f"there is no {name!r}: of {word!r}, {nearest(word, [*kinds, *LANGUAGES])}"
+                    f"corpus: {name!r} asks for {word!r}, which the testbed does not have: "
+                    f"{nearest(word, [*kinds, *LANGUAGES])}"
                 )
             settings |= kinds[word]
     return generated_corpus(folder, terminal, languages=languages or None, **settings)
