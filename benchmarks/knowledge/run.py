@@ -170,6 +170,9 @@ def main() -> None:
             if line is not None:
                 print(line, flush=True)
     print(table(given.work))
+    missing = sum(not _result(work, name, seed).is_file() for work, name, seed, *_ in left)
+    if missing:
+        print(f"{missing} cells are left: run it again")
 
 
 def _in_time(one: tuple[Path, str, int, int | None, float]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -158,6 +159,17 @@ def test_in_an_uneven_world_words_have_favourite_company_the_same_in_all_languag
     assert uneven["teacher"] > 3 * uneven["man"]
     spanish = counts("es", uneven=True)
     assert spanish["profesor"] > 3 * spanish["hombre"]
+
+
+def test_what_is_bought_is_not_what_is_seen():
+    def favourites(language, *verbs):
+        world = World(0, concepts=60, entities=12, uneven=True)
+        said = " ".join(text for document in world.text(language, 2500) for text in document)
+        found = [Counter(re.findall(rf"\b{verb} (\w+)", said)) for verb in verbs]
+        return [counts.most_common(1)[0][0] for counts in found]
+
+    assert favourites("en", "saw the", "bought the") == ["book", "newspaper"]
+    assert favourites("es", "vio el", "compró el") == ["libro", "periódico"]
 
 
 def test_unknown_language_is_a_plain_error():

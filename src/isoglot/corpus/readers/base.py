@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from isoglot.corpus.readers.packed import require
+from isoglot.corpus.readers.sides import misplaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -90,7 +91,7 @@ class Reader(ABC):
                 f"format {self.name!r} reads two files at a time, the first language's first; "
                 f"got {len(files)}"
             )
-        return None
+        return misplaced(files, self.languages) if self.together == 2 else None
 
     @abstractmethod
     def read(self, files: Sequence[Path]) -> Iterator[Record | Skipped]:

@@ -19,7 +19,6 @@ from typing_extensions import override
 from isoglot.corpus.readers.alignment import aligned
 from isoglot.corpus.readers.base import Reader, Record, Skipped
 from isoglot.corpus.readers.objects import read_objects, text_at
-from isoglot.corpus.readers.sides import misplaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,10 +37,6 @@ class ComparableReader(Reader):
     name = "comparable"
     kinds = ("pairs",)
     together = 2
-
-    @override
-    def check_files(self, files: Sequence[Path]) -> str | None:
-        return Reader.check_files(self, files) or misplaced(files, self.languages)
 
     @override
     def read(self, files: Sequence[Path]) -> Iterator[Record | Skipped]:

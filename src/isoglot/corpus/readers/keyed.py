@@ -14,7 +14,6 @@ from typing_extensions import override
 
 from isoglot.corpus.readers.base import Reader, Record, Skipped
 from isoglot.corpus.readers.files import read_lines
-from isoglot.corpus.readers.sides import misplaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,10 +27,6 @@ class KeyedReader(Reader):
     name = "keyed"
     kinds = ("pairs",)
     together = 2
-
-    @override
-    def check_files(self, files: Sequence[Path]) -> str | None:
-        return Reader.check_files(self, files) or misplaced(files, self.languages)
 
     @override
     def read(self, files: Sequence[Path]) -> Iterator[Record | Skipped]:

@@ -10,7 +10,6 @@ from typing_extensions import override
 
 from isoglot.corpus.readers.base import Reader, Record, Skipped
 from isoglot.corpus.readers.files import read_lines
-from isoglot.corpus.readers.sides import misplaced
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -25,10 +24,6 @@ class MosesReader(Reader):
     name = "moses"
     kinds = ("pairs",)
     together = 2
-
-    @override
-    def check_files(self, files: Sequence[Path]) -> str | None:
-        return Reader.check_files(self, files) or misplaced(files, self.languages)
 
     @override
     def read(self, files: Sequence[Path]) -> Iterator[Record | Skipped]:
