@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
+import statistics
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -20,7 +23,12 @@ from isoglot.corpus import Corpus
 from isoglot.pretrain.run import pretrain
 from isoglot.recipe import load_recipe
 
-STEPS = 3
+if TYPE_CHECKING:
+    from isoglot.pretrain.loop import Step
+
+BEFORE, STEPS = 30, 3
+"""Steps without a profiler, of which the last are timed, and steps under it."""
+LAST = 12
 
 
 def main() -> None:
@@ -38,7 +46,7 @@ def main() -> None:
     activities = [torch.profiler.ProfilerActivity.CPU]
     if torch.cuda.is_available():
         activities.append(torch.profiler.ProfilerActivity.CUDA)
-    schedule = torch.profiler.schedule(wait=10, warmup=2, active=STEPS)
+    schedule = torch.profiler.schedule(wait=BEFORE, warmup=2, active=STEPS)
     with tempfile.TemporaryDirectory() as folder:
         make_model(Path(folder) / "model", given)
         config = load_recipe(given.recipe, [f"model.start={folder}/model", *given.set])
@@ -51,17 +59,24 @@ def main() -> None:
             watch=replace(config.watch, validate_every=0, trackers=()),
         )
         taken = 0
+        ends: list[tuple[float, int]] = []
         with torch.profiler.profile(activities=activities, schedule=schedule) as profiler:
 
-            def listen(_: Any) -> None:
+            def listen(step: Step) -> None:
                 nonlocal taken
                 taken += 1
-                if taken == 12 + STEPS:
+                ends.append((time.perf_counter(), step.num_tokens))
+                if taken == BEFORE + 2 + STEPS:
                     raise Enough
                 profiler.step()
 
             with contextlib.suppress(Enough):
                 pretrain(config, Corpus.open(given.corpus), Path(folder) / "run", on_step=listen)
+        plain = ends[:BEFORE]
+        seconds = [late[0] - soon[0] for soon, late in itertools.pairwise(plain)][-LAST:]
+        tokens = statistics.fmean(tokens for _, tokens in plain[-LAST:])
+        wall = statistics.median(seconds)
+        print(f"step: {1000 * wall:.1f} ms, {tokens:,.0f} tokens, {tokens / wall:,.0f} tokens/s")
         events = profiler.key_averages()
         busy = sum(event.self_device_time_total for event in events) / 1000 / STEPS
         print(f"kernels: {busy:.1f} ms a step")

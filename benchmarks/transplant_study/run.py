@@ -49,10 +49,10 @@ def arguments() -> argparse.Namespace:
         "--arms", nargs="+", default=list(ARMS), help="names in recipes/, but for meta"
     )
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--steps", type=int, default=1000, help="of cross-lingual pre-training")
-    parser.add_argument("--meta-steps", type=int, default=1200, help="of the English model")
+    parser.add_argument("--steps", type=int, default=3000, help="of cross-lingual pre-training")
+    parser.add_argument("--meta-steps", type=int, default=4000, help="of the English model")
     parser.add_argument("--parallel", type=int, default=1, help="cells at a time")
-    parser.add_argument("--limit", type=float, default=300, help="seconds of a cell, at most")
+    parser.add_argument("--limit", type=float, default=600, help="seconds of a cell, at most")
     parser.add_argument("--set", nargs="+", default=[], metavar="key=value", dest="settings")
     return parser.parse_args()
 

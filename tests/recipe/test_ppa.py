@@ -84,6 +84,20 @@ def test_in_batch_contrast_trains_both_sides_on_the_micro_batch_alone():
     )
 
 
+def test_ppa_mean_is_ppa_but_for_how_vectors_are_made():
+    recipe, base = load_recipe("ppa-mean"), load_recipe("ppa")
+    moco, published = objectives_of(recipe)["moco"], objectives_of(base)["moco"]
+    assert isinstance(moco, MoCo)
+    assert isinstance(published, MoCo)
+    assert (moco.pooling, moco.projection.normalize, moco.momentum.value) == ("mean", "after", 0.95)
+    assert (moco.queue, moco.temperature) == (published.queue, published.temperature)
+    assert (recipe.optimizer, recipe.model, recipe.stages) == (
+        base.optimizer,
+        base.model,
+        base.stages,
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "said", "unsaid"),
     [
@@ -92,6 +106,7 @@ def test_in_batch_contrast_trains_both_sides_on_the_micro_batch_alone():
         ("ablations/ppa-no-tlm", ("keys", "no negatives", "longer than 1"), ("predicted",)),
         ("ablations/ppa-mlm", ("keys", "no negatives", "of a sentence", "longer than 1"), ()),
         ("ppa-in-batch", ("no momentum encoder", "no negatives", "longer than 1"), ("MoCo",)),
+        ("ppa-mean", ("the mean of the states", "no negatives", "longer than 1"), ()),
         ("xlco", ("1,536 rows",), ("the queue fills",)),
     ],
 )
