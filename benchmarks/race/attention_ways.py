@@ -2,28 +2,42 @@
 
     python -m benchmarks.race.attention_ways [--rows 64] [--row-length 512] [--mean 117]
 
-flex: the mask rule as a block mask; sdpa: the same as an additive tensor, by backend; varlen: the
-lengths alone, for rule `full` only. Rows are packed with sequences of random lengths.
+flex: the mask rule as a block mask, with the kernels' usual sizes and with others; sdpa: the same
+as an additive tensor, by backend; varlen: the lengths alone, for rule `full` only. Rows are packed
+with sequences of random lengths (`--mean` at or above the row's length: one sequence a row).
+Milliseconds of a forward pass, of both passes, and of making the mask.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.attention.flex_attention import flex_attention
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from isoglot.models.attention import _additive, _blocks, mask_rule
+from isoglot.models.attention import _additive, _compiled, mask_rule
 from isoglot.types import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+SIZES: dict[str, dict[str, Any]] = {
+    "usual": {},
+    "64 x 64, 4 warps": {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3},
+    "128 x 64, 4 warps": {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3},
+    "128 x 64, 8 warps": {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 8, "num_stages": 3},
+    "128 x 128, 8 warps": {"BLOCK_M": 128, "BLOCK_N": 128, "num_warps": 8, "num_stages": 2},
+    "TMA": {"USE_TMA": True},
+    "128 x 64, 4 warps, TMA": {
+        "BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3, "USE_TMA": True
+    },
+}  # fmt: skip
+"""Sizes of flex's forward kernel; its backward kernel keeps its own."""
 
 
 def packed(rows: int, length: int, mean: int) -> tuple[Rows, Tensor]:
@@ -34,8 +48,8 @@ def packed(rows: int, length: int, mean: int) -> tuple[Rows, Tensor]:
     for row in range(rows):
         place = number = 0
         while place < length:
-            size = int(torch.randint(8, 2 * mean - 8, (1,), generator=generator))
-            size = min(size, length - place)
+            size = int(torch.randint(8, max(2 * mean - 8, 9), (1,), generator=generator))
+            size = length if mean >= length else min(size, length - place)
             sequences[row, place : place + size] = number
             place, number = place + size, number + 1
             starts.append(row * length + place)
@@ -52,22 +66,72 @@ def packed(rows: int, length: int, mean: int) -> tuple[Rows, Tensor]:
     return made.to("cuda"), torch.tensor(starts, dtype=torch.int32, device="cuda")
 
 
-def milliseconds(attend: Callable[[], Tensor], inputs: list[Tensor]) -> float:
-    def there_and_back() -> None:
-        attend().sum().backward()
-        for tensor in inputs:
-            tensor.grad = None
-
+def milliseconds(work: Callable[[], object]) -> float:
+    """The median of twenty, by the device's own clock."""
     for _ in range(5):
-        there_and_back()
+        work()
     times = []
     for _ in range(20):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        there_and_back()
-        torch.cuda.synchronize()
-        times.append(1000 * (time.perf_counter() - start))
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        work()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end))
     return statistics.median(times)
+
+
+def ways(
+    rows: Rows, starts: Tensor, inputs: list[Tensor]
+) -> dict[str, tuple[Callable[[], Tensor], Callable[[], object] | None]]:
+    """Each way's pass, and how its mask is made."""
+    query, key, value = (tensor.transpose(1, 2) for tensor in inputs)
+    size, device = rows.ids.shape, torch.device("cuda")
+    length = size[1]
+    torch._dynamo.config.recompile_limit = 64  # noqa: SLF001 (one form for each size)
+    flex, blocks = torch.compile(flex_attention), _compiled(create_block_mask)
+    found: dict[str, tuple[Callable[[], Tensor], Callable[[], object] | None]] = {}
+
+    def add_flex(name: str, options: dict[str, Any], block: int) -> None:
+        def mask() -> Any:
+            return blocks(
+                mask_rule(rows), size[0], None, length, length, device=device, BLOCK_SIZE=block
+            )
+
+        made = mask()
+        found[f"flex, blocks of {block}, {name}"] = (
+            lambda: flex(query, key, value, block_mask=made, kernel_options=options or None),
+            mask,
+        )
+
+    for name, options in SIZES.items():
+        add_flex(name, options, 128)
+    add_flex("64 x 64, 4 warps", SIZES["64 x 64, 4 warps"], 64)
+
+    def additive() -> Tensor:
+        mask: Tensor = _compiled(_additive)(mask_rule(rows), size, device, dtype=torch.bfloat16)
+        return mask
+
+    added = additive()
+    for backend in (SDPBackend.CUDNN_ATTENTION, SDPBackend.EFFICIENT_ATTENTION):
+
+        def by_backend(backend: SDPBackend = backend) -> Tensor:
+            with sdpa_kernel(backend):
+                return F.scaled_dot_product_attention(query, key, value, attn_mask=added)
+
+        found[f"sdpa {backend.name}"] = (by_backend, additive)
+
+    def varlen() -> Tensor:
+        from torch.nn.attention.varlen import varlen_attn
+
+        flat = [tensor.flatten(0, 1) for tensor in inputs]
+        return varlen_attn(*flat, starts, starts, length, length)
+
+    def no_mask() -> Tensor:
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return F.scaled_dot_product_attention(query, key, value)
+
+    return found | {"varlen": (varlen, None), "cudnn, all see all": (no_mask, None)}
 
 
 def main() -> None:
@@ -83,38 +147,23 @@ def main() -> None:
         torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True)
         for _ in range(3)
     ]
-    query, key, value = (tensor.transpose(1, 2) for tensor in inputs)
-    rule, device = mask_rule(rows), torch.device("cuda")
-    blocks = _blocks(rule, rows.ids.shape, device)
-    added = _additive(rule, rows.ids.shape, device, dtype=torch.bfloat16)
-    flex = torch.compile(flex_attention)
-    ways: dict[str, Callable[[], Tensor]] = {
-        "flex": lambda: flex(query, key, value, block_mask=blocks)
-    }
-    for backend in (SDPBackend.CUDNN_ATTENTION, SDPBackend.EFFICIENT_ATTENTION):
+    slopes = torch.randn(shape, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
+    print(f"{'':<44} forward   both   mask")
+    for name, (attend, mask) in ways(rows, starts, inputs).items():
 
-        def by_backend(backend: SDPBackend = backend) -> Tensor:
-            with sdpa_kernel(backend):
-                return F.scaled_dot_product_attention(query, key, value, attn_mask=added)
+        def there_and_back(attend: Callable[[], Tensor] = attend) -> None:
+            output = attend()
+            torch.autograd.grad(output, inputs, slopes.reshape(output.shape))
 
-        ways[f"sdpa {backend.name}"] = by_backend
-
-    def varlen() -> Tensor:
-        from torch.nn.attention.varlen import varlen_attn
-
-        flat = [tensor.flatten(0, 1) for tensor in inputs]
-        return varlen_attn(*flat, starts, starts, given.row_length, given.row_length)
-
-    def no_mask() -> Tensor:
-        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-            return F.scaled_dot_product_attention(query, key, value)
-
-    ways |= {"varlen": varlen, "cudnn, everything sees everything": no_mask}
-    for name, way in ways.items():
         try:
-            print(f"{name:<36} {milliseconds(way, inputs):7.2f} ms", flush=True)
-        except (RuntimeError, ImportError, TypeError) as error:
-            print(f"{name:<36} {type(error).__name__}: {str(error).splitlines()[0]}", flush=True)
+            numbers = [milliseconds(attend), milliseconds(there_and_back)]
+            numbers += [] if mask is None else [milliseconds(mask)]
+        except (RuntimeError, ImportError, TypeError, ValueError) as error:
+            print(
+                f"{name:<44} {type(error).__name__}: {str(error).splitlines()[0][:90]}", flush=True
+            )
+            continue
+        print(f"{name:<44} {'  '.join(f'{number:6.2f}' for number in numbers)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -95,3 +95,30 @@ def test_losses_at_sites_are_those_of_a_cpu(architecture):
         found.append((losses.detach().cpu(), torch.cat(gradients).cpu()))
     for ours, reference in zip(found[1], found[0], strict=True):
         assert relative(ours, reference) < 1e-4
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"attention": "sdpa"},
+        {"norms": "narrow"},
+        {"projections": "joined"},
+        {"attention": "sdpa", "norms": "narrow", "projections": "joined"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("architecture", ["xlm-r", "eurobert"])
+def test_faster_ways_lose_little_to_bf16_when_compiled(architecture, settings):
+    torch.compiler.reset()
+    rows = mixed_rows()[1].to("cuda")
+    real = rows.sequences >= 0
+    exact = tiny_encoder(architecture).cuda()(rows).hidden[real]
+    found = []
+    for chosen in ({}, settings):
+        encoder = tiny_encoder(architecture, **chosen).cuda()
+        encoder.compile()
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            hidden = encoder(rows).hidden[real]
+        hidden.sum().backward()
+        found.append(relative(hidden.float(), exact))
+    assert found[1] < 2 * found[0]

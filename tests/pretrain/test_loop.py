@@ -1,6 +1,7 @@
 """One step, however it is split, is the gradient of the slow and obvious loss."""
 
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 import torch
@@ -214,3 +215,57 @@ def test_stopping_is_heeded_before_the_next_step(corpus, accelerator):
     stage = stage_of(trainee, steps=10, stopping=lambda: next(asked))
     taken = list(training_steps(stage, iter([batches] * 4), accelerator))
     assert [step.step for step in taken] == [1, 2, 3], "the fourth was sent ahead, and is not taken"
+
+
+def trained(corpus, accelerator, *, looks, bad=(), steps=6, clip=1.0):
+    """Steps told, and the weights at every step that somebody looks at and at the end."""
+    trainee = make_trainee(corpus, dropout=0.1)
+    drawn = []
+    for number, micro in enumerate(islice(make_loader(corpus).steps(Cursor()), steps)):
+        factor = float("inf") if number + 1 in bad else 1.0
+        drawn.append([replace(batch, weights=batch.weights * factor) for batch in micro])
+    stage = stage_of(
+        trainee, steps=steps, loss=LossConfig(not_finite="skip"), clip=clip, looks=looks
+    )
+    stage.optimizer_config = replace(stage.optimizer_config, learning_rate=1e-2)
+    told, seen = [], {}
+    for step in training_steps(stage, iter(drawn), accelerator):
+        told.append(replace(step, seconds=0.0))
+        if looks(step.step):
+            seen[step.step] = [weight.clone() for weight in trainee.parameters()]
+    return told, seen, list(trainee.parameters()), stage.optimizer
+
+
+@pytest.mark.parametrize("bad", [(), (3,), (1, 5, 6)])
+def test_steps_that_are_read_late_are_the_same_steps(corpus, accelerator, bad):
+    told, seen, weights, optimizer = trained(corpus, accelerator, looks=lambda _: True, bad=bad)
+    assert [step.step for step in told if step.skipped] == list(bad)
+    for looks in (lambda _: False, lambda step: step in {2, 3, 6}):
+        late = trained(corpus, accelerator, looks=looks, bad=bad)
+        assert str(late[0]) == str(told)  # as text, where nan is nan
+        for step, then in late[1].items():
+            assert all(map(torch.equal, then, seen[step])), "the weights wait for who looks at them"
+        assert all(map(torch.equal, late[2], weights))
+        for one, other in zip(late[3].state.values(), optimizer.state.values(), strict=True):
+            assert all(torch.equal(one[name], other[name]) for name in other)
+
+
+def test_a_step_is_told_after_the_next_is_on_its_way(corpus, accelerator):
+    trainee = make_trainee(corpus)
+    passes = []
+    trainee.register_forward_hook(lambda *_: passes.append(1))
+    loader = make_loader(corpus, micro_rows=8)
+    stage = stage_of(trainee, steps=4, looks=lambda step: step == 3)
+    heard = [
+        (step.step, len(passes))
+        for step in training_steps(stage, loader.steps(Cursor()), accelerator)
+    ]
+    assert heard == [(1, 2), (2, 3), (3, 3), (4, 4)]
+
+
+def test_stopping_tells_of_the_step_that_was_sent_ahead(corpus, accelerator):
+    trainee = make_trainee(corpus)
+    asked = iter([False, False, True])
+    stage = stage_of(trainee, steps=10, stopping=lambda: next(asked), looks=lambda _: False)
+    taken = training_steps(stage, make_loader(corpus).steps(Cursor()), accelerator)
+    assert [step.step for step in taken] == [1, 2]

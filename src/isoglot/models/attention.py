@@ -18,12 +18,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import sdpa_mask
@@ -61,7 +63,8 @@ def masks(
     Returns:
         One mask, or one for each kind of layer where some layers are local.
     """
-    realise = functools.partial(_additive, dtype=dtype) if implementation == "sdpa" else _blocks
+    additive = _compiled(_additive) if rows.ids.is_cuda else _additive
+    realise = functools.partial(additive, dtype=dtype) if implementation == "sdpa" else _blocks
     size = rows.ids.shape
     kinds = set(getattr(config, "layer_types", None) or ())
     if LOCAL not in kinds:
@@ -133,6 +136,20 @@ def packed_attention(
 
 AttentionInterface.register(PACKED, packed_attention)
 AttentionMaskInterface.register(PACKED, sdpa_mask)  # for plain calls with a 2-D mask, or none
+
+
+def kernels(implementation: Implementation, device: torch.device) -> AbstractContextManager[None]:
+    """The kernels to prefer while a model runs under one of the realisations.
+
+    With a mask that is added, a GPU has cuDNN's and an older one that needs twice as long.
+    """
+    if implementation == "sdpa" and device.type == "cuda":
+        preferred: AbstractContextManager[None] = sdpa_kernel(_PREFERRED, set_priority=True)
+        return preferred
+    return nullcontext()
+
+
+_PREFERRED = [SDPBackend.CUDNN_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 def _additive(

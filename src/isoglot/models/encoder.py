@@ -22,9 +22,11 @@ from typing_extensions import override
 
 from isoglot.errors import ModelError
 from isoglot.models import head, language_embeddings
-from isoglot.models.attention import PACKED, Implementation, masks
+from isoglot.models.attention import PACKED, Implementation, kernels, masks
 from isoglot.models.dropout import set_dropout
 from isoglot.models.head import HeadConfig, SiteLosses
+from isoglot.models.joined import join_projections
+from isoglot.models.narrow import narrow_norms
 from isoglot.models.opening import check_vocabulary, open_model
 from isoglot.models.probe import probe
 from isoglot.models.scratch import Size, scratch_config
@@ -71,6 +73,10 @@ class ModelConfig:
     """`body`: train the embeddings and the LM head only; all between them stays as it is."""
     attention: Literal["auto", "sdpa", "flex"] = "auto"
     """How the mask runs: flex on a GPU and sdpa elsewhere (auto), or always one of them."""
+    norms: Literal["wide", "narrow"] = "wide"
+    """What norms hand on under bf16: float32, or bf16, which halves the residual stream."""
+    projections: Literal["apart", "joined"] = "apart"
+    """Queries, keys and values in three products, or in one."""
     head: HeadConfig = field(default_factory=HeadConfig)
     """How the LM head runs."""
     decoder: DecoderConfig | None = None
@@ -126,6 +132,10 @@ class Encoder(nn.Module):
                 module.requires_grad_(requires_grad=False)
         if settings.freeze == "body":
             _freeze_body(model)
+        if settings.norms == "narrow":
+            narrow_norms(model.base_model)
+        if settings.projections == "joined":
+            join_projections(model.base_model)
 
     @classmethod
     def build(
@@ -229,9 +239,10 @@ class Encoder(nn.Module):
     @override
     def forward(self, rows: Rows, *, layers: bool = False) -> States:
         """Encode rows; with `layers`, keep the states of every layer."""
+        implementation = self._implementation(rows)
         inputs: dict[str, Any] = {
             "attention_mask": masks(
-                rows, self.model.config, self._implementation(rows), self._query_dtype(rows)
+                rows, self.model.config, implementation, self._query_dtype(rows)
             ),
             "position_ids": rows.positions + self.first_position,
         }
@@ -239,9 +250,14 @@ class Encoder(nn.Module):
             inputs["input_ids"] = rows.ids
         else:
             inputs["inputs_embeds"] = self._embed(rows, self.languages)
-        output = self.model.base_model(**inputs, output_hidden_states=layers)
+        with kernels(implementation, rows.ids.device):
+            output = self.model.base_model(**inputs, output_hidden_states=layers)
+        # whoever reads states reads them in the arithmetic of the weights
         return States(
-            hidden=output.last_hidden_state, layers=output.hidden_states if layers else None
+            hidden=output.last_hidden_state.to(self.model.dtype),
+            layers=tuple(state.to(self.model.dtype) for state in output.hidden_states)
+            if layers
+            else None,
         )
 
     def site_losses(

@@ -1,11 +1,11 @@
 """The last product of an LM head and its cross-entropy as one operation, for its gradient's sake.
 
 Reads states (N, D), the word matrix (V, D) and its bias; gives a loss for each site and whether the
-right word was the likeliest. Written out it would be logits, a float32 copy of them, its log
-softmax, and as much again on the way back: with 250,000 words most of a step's memory, and nearly
-all of it traffic. Here the logits exist once, in the arithmetic of the product, with one number a
-site beside them (the logarithm of the softmax's denominator); the gradient is computed from the two
-in one sweep. On a GPU the sweeps are compiled.
+right word was the likeliest. Written out it would be logits, a float32 copy of them, its
+log softmax, and as much again on the way back: with 250,000 words most of a step's memory, and
+nearly all of it traffic. Here the logits exist once, in the arithmetic of the product, with one
+number a site beside them (the logarithm of the softmax's denominator); the gradient is computed
+from the two in one sweep. On a GPU the sweeps are compiled.
 
 A GPU multiplies fastest where sizes are multiples of eight, and XLM-R has 250,002 words: there the
 matrix gets a few rows more, whose words have a bias of minus infinity and so no probability.
@@ -85,11 +85,13 @@ class _WordLosses(torch.autograd.Function):
 
 def _compare(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Losses, the softmax's denominators as logarithms, and where the likeliest word is right."""
-    highest, best = _wide(logits).max(dim=-1)
-    denominators = (_wide(logits) - highest[:, None]).exp_().sum(dim=-1).log() + highest
+    # written as a softmax is, so that the compiler makes both sums in one reading of the logits
+    highest = _wide(logits).amax(dim=-1, keepdim=True)
+    total = (_wide(logits) - highest).exp().sum(dim=-1, keepdim=True)
+    denominators = (total.log() + highest)[:, 0]
     right = logits.gather(1, targets.clamp(min=0)[:, None])[:, 0]
     losses = torch.where(targets == IGNORE, 0.0, denominators - right)
-    return losses, denominators, best == targets
+    return losses, denominators, logits.argmax(dim=-1) == targets
 
 
 def _gradient(logits: Tensor, denominators: Tensor, targets: Tensor, slopes: Tensor) -> Tensor:

@@ -4,6 +4,11 @@ One step draws all its micro-batches first, so the number of things each objecti
 whole step, over all processes, is known before the first pass; each micro-batch's sums are divided
 by it. Accumulation is therefore exact for uneven micro-batches, and a gradient does not depend on
 how the step was split. The model's own randomness (dropout) is seeded at every step.
+
+The host does not wait for a step before it sends the next: whether the update is to be left out,
+because something is not finite, is decided on the device, and losses are read one step late. It
+does wait where somebody looks at the weights (`Stage.looks`), where an objective has something to
+do between steps, and for optimizers that cannot leave an update out by themselves (LAMB).
 """
 
 from __future__ import annotations
@@ -20,9 +25,17 @@ import torch
 
 from isoglot.batching.permutation import key_of
 from isoglot.errors import IsoglotError
-from isoglot.pretrain.optim import OptimizerConfig, learning_rate, set_learning_rate
+from isoglot.objectives import ObjectiveModule
+from isoglot.pretrain.optim import (
+    OptimizerConfig,
+    learning_rate,
+    leave_out_if,
+    set_learning_rate,
+    skips_by_itself,
+)
+from isoglot.pretrain.readback import OnTheWay
 from isoglot.pretrain.trainee import Trainee
-from isoglot.types import Cursor
+from isoglot.types import Batch, Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +44,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from isoglot.objectives import LossSum
-    from isoglot.types import Batch
 
 
 _COUNT = " count"
@@ -96,43 +108,59 @@ class Stage:
     """Where a batch with a loss that is not finite is written."""
     stopping: Callable[[], bool] = field(default=lambda: False)
     """Was this process asked to stop?"""
+    looks: Callable[[int], bool] = field(default=lambda _: True)
+    """Does whoever takes the steps look at the weights after this one? Then the next one waits."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Launched:
+    """A step that has been sent to the device, and what is to be told of it."""
+
+    step: int
+    micro: list[Batch]
+    counts: dict[str, int]
+    tokens: int
+    rate: float
+    started: float
+    names: list[str]
+    """Of the sums of losses and metrics."""
+    numbers: OnTheWay
+    """The sums, and the gradient's norm."""
+    settled: bool
+    """The update is on the device too, or left out by it; nothing is to be done after it."""
 
 
 def training_steps(
     stage: Stage, batches: Iterator[list[Batch]], accelerator: Accelerator, *, done: int = 0
 ) -> Iterator[Step]:
     """Train from step `done` to the stage's last one, or until some process is asked to stop."""
-    names = list(stage.weights)
     device = accelerator.device
     following: list[Batch] | None = None
+    ahead: _Launched | None = None
+    ended = 0.0
+
+    def told(launched: _Launched) -> Step:
+        nonlocal ended
+        step = _finish(stage, launched, accelerator, since=ended)
+        ended = time.perf_counter()
+        return step
+
     for step in range(done, stage.steps):
         if anyone(accelerator, stage.stopping()):
-            return
+            break
         started = time.perf_counter()
         micro = following or _on(device, next(batches))
-        counts, tokens = _global_counts(micro, names, accelerator)
-        torch.manual_seed(key_of(stage.seed, stage.number, step, accelerator.process_index) >> 1)
-        set_learning_rate(
-            stage.optimizer, rate := learning_rate(stage.optimizer_config, step, stage.steps)
-        )
-        sums, norm = _launch(stage, micro, counts, step, accelerator)
+        launched = _launch(stage, micro, step, accelerator, started)
         # while the device is busy with this step, the next one's data is sent there
         following = _on(device, next(batches)) if step + 1 < stage.steps else None
-        means, length, skipped = _finish(stage, micro, counts, step, accelerator, sums, norm)
-        cursor = micro[0].cursor
-        assert cursor is not None
-        yield Step(
-            step=step + 1,
-            losses={name: means[f"{name}/loss"] for name in names if f"{name}/loss" in means},
-            metrics={name: mean for name, mean in means.items() if not name.endswith("/loss")},
-            counts=counts,
-            learning_rate=rate,
-            gradient_norm=length,
-            num_tokens=tokens,
-            seconds=time.perf_counter() - started,
-            skipped=skipped,
-            cursor=cursor,
-        )
+        if ahead is not None:
+            yield told(ahead)
+        ahead = launched
+        if not launched.settled or stage.looks(step + 1):
+            yield told(ahead)
+            ahead = None
+    if ahead is not None:
+        yield told(ahead)
 
 
 def scales(
@@ -211,40 +239,66 @@ def _on(device: torch.device, micro: list[Batch]) -> list[Batch]:
 
 
 def _launch(
-    stage: Stage, micro: list[Batch], counts: dict[str, int], step: int, accelerator: Accelerator
-) -> tuple[dict[str, Tensor], Tensor]:
-    """Accumulate and clip; gives the sums of losses and metrics and the gradient's norm."""
+    stage: Stage, micro: list[Batch], step: int, accelerator: Accelerator, started: float
+) -> _Launched:
+    """Send a step to the device: accumulate and clip, and update if that needs no one's word."""
+    names = list(stage.weights)
+    counts, tokens = _global_counts(micro, names, accelerator)
+    torch.manual_seed(key_of(stage.seed, stage.number, step, accelerator.process_index) >> 1)
+    rate = learning_rate(stage.optimizer_config, step, stage.steps)
+    set_learning_rate(stage.optimizer, rate)
     sums = _accumulate(stage, micro, counts, step, accelerator)
     weights = [weight for group in stage.optimizer.param_groups for weight in group["params"]]
     limit = stage.optimizer_config.clip
     norm = torch.nn.utils.clip_grad_norm_(weights, limit if limit is not None else float("inf"))
-    return sums, norm
+    numbers = torch.stack([*sums.values(), norm.double()])
+    alone = skips_by_itself(stage.optimizer)
+    if alone:
+        with leave_out_if(stage.optimizer, ~numbers.isfinite().all()):
+            stage.optimizer.step()
+    return _Launched(
+        step=step,
+        micro=micro,
+        counts=counts,
+        tokens=tokens,
+        rate=rate,
+        started=started,
+        names=list(sums),
+        numbers=OnTheWay(numbers),
+        settled=alone and not any(_acts(stage.trainee.objective(name)) for name in names),
+    )
 
 
-def _finish(
-    stage: Stage,
-    micro: list[Batch],
-    counts: dict[str, int],
-    step: int,
-    accelerator: Accelerator,
-    sums: dict[str, Tensor],
-    norm: Tensor,
-) -> tuple[dict[str, float], float, bool]:
-    """Step, unless something is not finite.
+def _acts(objective: ObjectiveModule) -> bool:
+    """Has an objective something to do after a step?"""
+    return type(objective).after_step is not ObjectiveModule.after_step
 
-    Gives the means of losses and metrics, the gradient's norm, and whether the update was skipped.
-    """
-    # the one moment in which the host waits for the device
-    *values, length = torch.stack([*sums.values(), norm.double()]).tolist()
-    means = _means(dict(zip(sums, values, strict=True)), counts)
+
+def _finish(stage: Stage, launched: _Launched, accelerator: Accelerator, *, since: float) -> Step:
+    """Wait for a step's numbers, do what is still to be done, and tell of it."""
+    *values, length = launched.numbers.read()
+    means = _means(dict(zip(launched.names, values, strict=True)), launched.counts)
     finite = math.isfinite(length) and all(map(math.isfinite, values))
     if not finite and stage.loss.not_finite == "stop":
-        raise NonFiniteError(_explain(stage, means, micro, step, accelerator))
-    if finite:
+        raise NonFiniteError(_explain(stage, means, launched.micro, launched.step, accelerator))
+    if finite and not skips_by_itself(stage.optimizer):
         stage.optimizer.step()
     for name in stage.weights:
         stage.trainee.objective(name).after_step(taken=finite)
-    return means, length, not finite
+    cursor = launched.micro[0].cursor
+    assert cursor is not None
+    return Step(
+        step=launched.step + 1,
+        losses={name: means[f"{name}/loss"] for name in stage.weights if f"{name}/loss" in means},
+        metrics={name: mean for name, mean in means.items() if not name.endswith("/loss")},
+        counts=launched.counts,
+        learning_rate=launched.rate,
+        gradient_norm=length,
+        num_tokens=launched.tokens,
+        seconds=time.perf_counter() - max(since, launched.started),
+        skipped=not finite,
+        cursor=cursor,
+    )
 
 
 def _explain(

@@ -6,6 +6,7 @@ The learning rate is a function of the step alone, so a checkpoint needs no sche
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -14,9 +15,9 @@ import torch
 from isoglot.errors import RecipeError, require
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from torch import nn
+    from torch import Tensor, nn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,22 @@ def make_optimizer(
     return torch.optim.AdamW(
         groups, lr=config.learning_rate, betas=config.betas, eps=config.eps, fused=True
     )
+
+
+def skips_by_itself(optimizer: torch.optim.Optimizer) -> bool:
+    """Can it leave an update out on the device's word, without the host's?"""
+    return bool(getattr(optimizer, "_step_supports_amp_scaling", False))
+
+
+@contextmanager
+def leave_out_if(optimizer: torch.optim.Optimizer, wrong: Tensor) -> Iterator[None]:
+    """For a while, an optimizer that can (`skips_by_itself`) does nothing where this is true."""
+    # what torch's gradient scaler tells its optimizers, and how it does
+    optimizer.found_inf = wrong.float()  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        del optimizer.found_inf  # type: ignore[attr-defined]
 
 
 def hand_on(before: torch.optim.Optimizer, after: torch.optim.Optimizer) -> None:

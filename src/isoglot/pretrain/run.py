@@ -19,6 +19,7 @@ from isoglot.batching.permutation import key_of
 from isoglot.errors import CheckpointError
 from isoglot.models import export_sentences, model_card
 from isoglot.pretrain import checkpoint
+from isoglot.pretrain.calendar import Calendar
 from isoglot.pretrain.config import data_fingerprint, objectives_of
 from isoglot.pretrain.devices import for_processes, make_accelerator, same_bits_twice
 from isoglot.pretrain.epochs import steps_of
@@ -242,6 +243,13 @@ class _Run:
             steps = self.steps[self.state.stage]
             self.terminal.print(f"epochs {config.epochs:g}: {steps:,} steps", highlight=False)
         names = self.config.objectives_in(self.state.stage)
+        calendar = Calendar(
+            before=self.state.total_steps - self.state.step,
+            last=self.steps[self.state.stage],
+            validate_every=self.config.watch.validate_every,
+            save_every=self.config.checkpoints.every,
+            keep_every=self.config.export.every,
+        )
         stage = Stage(
             trainee=self.trainee,
             wrapped=wrapped,
@@ -250,14 +258,14 @@ class _Run:
             loss=self.config.loss,
             weights={name: self.objectives[name].weight for name in names},
             weights_at=lambda step: {name: self.objectives[name].weight_at(step) for name in names},
-            steps=self.steps[self.state.stage],
+            steps=calendar.last,
             seed=self.config.seed,
             number=self.state.stage,
             dump=self.folder,
             stopping=stopping,
+            looks=calendar.looks,
         )
         validation = self._validation(config)
-        begun = self.state.total_steps - self.state.step
         batches = loader.steps(self.state.cursor)
         saved = self.state.total_steps
         self.trainee.train()
@@ -265,7 +273,7 @@ class _Run:
         if self.state.total_steps == 0:
             self._keep_model()
         for step in training_steps(stage, batches, self.accelerator, done=self.state.step):
-            total = begun + step.step
+            total = calendar.before + step.step
             self.state = replace(
                 self.state,
                 step=step.step,
@@ -275,20 +283,18 @@ class _Run:
             )
             if total % self.config.watch.log_every == 0:
                 writers.write(step_record(step, total, self.state))
-            last = step.step == stage.steps
-            every = self.config.watch.validate_every
-            if last or (every and total % every == 0):
+            if calendar.validates(step.step):
                 writers.write({"step": total, **validation(self.trainee)})
-            if last or total % self.config.checkpoints.every == 0:
+            if calendar.saves(step.step):
                 self._save(optimizer)
                 saved = total
-            if self.config.export.every and total % self.config.export.every == 0:
+            if calendar.keeps(step.step):
                 self._keep_model()
             if on_step is not None:
                 on_step(step)
         if saved != self.state.total_steps:
             self._save(optimizer)
-        return self.state.step >= stage.steps
+        return self.state.step >= calendar.last
 
     def _fill(self, opened: tuple[OpenStream, ...], stopping: Callable[[], bool]) -> None:
         """Give objectives what they want to see before their first step, from data of its own."""
