@@ -19,7 +19,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import AutoConfig
@@ -28,11 +28,38 @@ from benchmarks.race import machine
 from benchmarks.race.work import Work, of_lengths, work_of
 from isoglot.corpus import Corpus
 
+if TYPE_CHECKING:
+    from isoglot.pretrain.loop import Step
+
 RATE = 0.15
 
 
 class Enough(Exception):  # noqa: N818
     """As many steps as were asked for."""
+
+
+class Clock:
+    """Times the steps after the first ones, all together.
+
+    It waits for the device where it starts and where it stops, and not in between: a loop that
+    sends work ahead may.
+    """
+
+    def __init__(self, warm_up: int, steps: int) -> None:
+        self.warm_up, self.steps = warm_up, steps
+        self.ended = 0
+        self.seconds = 0.0
+        self._started = 0.0
+
+    def step_ended(self) -> None:
+        self.ended += 1
+        if self.ended in {self.warm_up, self.warm_up + self.steps}:
+            machine.synchronize()
+            self.seconds, self._started = time.perf_counter() - self._started, time.perf_counter()
+
+    @property
+    def over(self) -> bool:
+        return self.ended == self.warm_up + self.steps
 
 
 def isoglot(given: argparse.Namespace) -> None:
@@ -57,19 +84,18 @@ def isoglot(given: argparse.Namespace) -> None:
         checkpoints=replace(config.checkpoints, every=10**9),
         deterministic=given.deterministic,
     )
-    ends: list[float] = []
+    clock = Clock(given.warm_up, given.steps)
     tokens: list[int] = []
 
-    def clock(step: Any) -> None:
-        machine.synchronize()
-        ends.append(time.perf_counter())
+    def listen(step: Step) -> None:
         tokens.append(step.num_tokens)
-        if len(ends) == given.warm_up + given.steps:
+        clock.step_ended()
+        if clock.over:
             raise Enough
 
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Enough):
-        pretrain(config, corpus, Path(folder), on_step=clock)
-    _say(given, ends, tokens, _work(config, corpus))
+        pretrain(config, corpus, Path(folder), on_step=listen)
+    _say(given, clock, tokens, _work(config, corpus))
 
 
 def _work(config: Any, corpus: Corpus) -> Work:
@@ -102,13 +128,12 @@ def trainer(given: argparse.Namespace, *, best: bool) -> None:
     )
     mean = statistics.mean(map(len, examples))
     per_step = round(given.rows * given.row_length / mean)
-    ends: list[float] = []
+    clock = Clock(given.warm_up, given.steps)
     lengths: list[list[int]] = []
 
-    class Clock(TrainerCallback):
+    class Listening(TrainerCallback):
         def on_step_end(self, *_: Any, **__: Any) -> None:
-            machine.synchronize()
-            ends.append(time.perf_counter())
+            clock.step_ended()
 
     class Counting(DataCollatorForLanguageModeling):
         def __call__(self, features: Any, return_tensors: Any = None) -> Any:
@@ -144,14 +169,14 @@ def trainer(given: argparse.Namespace, *, best: bool) -> None:
         data_collator=Counting(
             tokenizer=AutoTokenizer.from_pretrained(corpus.tokenizer_folder), mlm_probability=RATE
         ),
-        callbacks=[Clock()],
+        callbacks=[Listening()],
     ).train()
     taken = [
         functools.reduce(operator.iadd, lengths[i * given.split : (i + 1) * given.split], [])
         for i in range(steps)
     ]
     counted = [length for step in taken[given.warm_up :] for length in step]
-    _say(given, ends, [sum(step) for step in taken], of_lengths(counted, RATE, given.steps))
+    _say(given, clock, [sum(step) for step in taken], of_lengths(counted, RATE, given.steps))
 
 
 def text_blocks(corpus: Corpus, given: argparse.Namespace) -> list[list[int]]:
@@ -194,17 +219,15 @@ def _cells(corpus: Corpus, column: str) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _say(given: argparse.Namespace, ends: list[float], tokens: list[int], work: Work) -> None:
-    first = given.warm_up
-    times = [after - before for before, after in zip(ends[first - 1 :], ends[first:], strict=False)]
-    seconds = sum(times)
+def _say(given: argparse.Namespace, clock: Clock, tokens: list[int], work: Work) -> None:
+    counted = tokens[given.warm_up : clock.ended]
     operations = work.operations(AutoConfig.from_pretrained(given.model))
     found = {
-        "tokens_per_second": sum(tokens[first : len(ends)]) / seconds,
-        "step_ms": 1000 * statistics.median(times),
-        "tokens_a_step": statistics.mean(tokens[first : len(ends)]),
+        "tokens_per_second": sum(counted) / clock.seconds,
+        "step_ms": 1000 * clock.seconds / clock.steps,
+        "tokens_a_step": statistics.mean(counted),
         "peak_gib": machine.peak_gib(),
-        "operations_per_second": operations / statistics.median(times),
+        "operations_per_second": operations * clock.steps / clock.seconds,
     }
     if os.environ.get("RANK", "0") == "0":
         print(json.dumps(found), flush=True)
