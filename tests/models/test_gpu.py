@@ -100,10 +100,10 @@ def test_losses_at_sites_are_those_of_a_cpu(architecture):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"attention": "sdpa"},
+        {"attention": "cudnn"},
         {"norms": "narrow"},
         {"projections": "joined"},
-        {"attention": "sdpa", "norms": "narrow", "projections": "joined"},
+        {"attention": "cudnn", "norms": "narrow", "projections": "joined"},
     ],
     ids=str,
 )

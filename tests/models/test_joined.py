@@ -86,5 +86,13 @@ def test_an_input_of_its_own_is_heeded():
     attention = model.base_model.encoder.layer[0].attention.self
     here, there = torch.randn(2, 5, 32), torch.randn(2, 7, 32)
     attention.query(here)
-    expected = there @ attention.key.weight.T + attention.key.bias
-    torch.testing.assert_close(attention.key(there), expected)
+    for layer in (attention.key, attention.value):
+        torch.testing.assert_close(layer(there), there @ layer.weight.T + layer.bias)
+    assert attention.key.forward.func.__self__.outputs == (), "nothing is kept"
+
+
+def test_layers_of_which_some_have_a_bias_stay_apart():
+    model = tiny_model("bert")
+    attention = model.base_model.encoder.layer[0].attention.self
+    attention.key.bias = None
+    assert join_projections(model) == 2

@@ -186,6 +186,20 @@ def test_only_xlm_rs_classes_have_decoders(corpus):
         Seq2Seq.build(settings, corpus.vocabulary, languages=corpus.languages)
 
 
+def test_faster_ways_reach_the_encoder_that_has_a_decoder(corpus):
+    plain = built(corpus)
+    faster = built(corpus, replace(SETTINGS, norms="narrow", projections="joined"))
+    encoders = [found.model.encoder.encoder.layer for found in (plain, faster)]
+    joined = ["forward" in vars(layers[0].attention.self.query) for layers in encoders]
+    hooks = [len(layers[0].output.LayerNorm._forward_hooks) for layers in encoders]
+    assert (joined, hooks) == ([False, True], [0, 1])
+
+
+def test_a_body_is_not_frozen_below_a_decoder(corpus):
+    with pytest.raises(ModelError, match=r"model\.freeze is for encoders alone"):
+        built(corpus, replace(SETTINGS, freeze="body"))
+
+
 def test_the_released_variant_says_what_is_lost_and_keeps_it_beside(corpus, tmp_path):
     found = built(corpus, RELEASED)
     (loss,) = written(found, tmp_path / "model", corpus)

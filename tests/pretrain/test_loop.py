@@ -1,5 +1,6 @@
 """One step, however it is split, is the gradient of the slow and obvious loss."""
 
+import time
 from dataclasses import replace
 from itertools import islice
 
@@ -269,3 +270,21 @@ def test_stopping_tells_of_the_step_that_was_sent_ahead(corpus, accelerator):
     stage = stage_of(trainee, steps=10, stopping=lambda: next(asked), looks=lambda _: False)
     taken = training_steps(stage, make_loader(corpus).steps(Cursor()), accelerator)
     assert [step.step for step in taken] == [1, 2]
+
+
+@pytest.mark.parametrize("looks", [lambda _: True, lambda _: False, lambda step: step % 3 == 0])
+def test_every_step_has_its_own_time(corpus, accelerator, looks):
+    trainee = make_trainee(corpus)
+    trainee.register_forward_hook(lambda *_: time.sleep(0.05))
+    loader = make_loader(corpus, micro_rows=8)
+    stage = stage_of(trainee, steps=7, looks=looks)
+    started = time.perf_counter()
+    seconds = []
+    for step in training_steps(stage, loader.steps(Cursor()), accelerator):
+        seconds.append(step.seconds)
+        if looks(step.step):
+            time.sleep(0.1)  # a look takes its time, which is not the step's
+            started += 0.1
+    assert min(seconds) >= 0.05
+    assert sum(seconds) <= time.perf_counter() - started
+    assert sum(seconds) == pytest.approx(time.perf_counter() - started, rel=0.2)

@@ -106,6 +106,10 @@ def test_impossible_recipes_are_refused(corpus, tmp_path):
     wrong: dict[str, StreamConfig] = {"text": TextStream(objectives=("tlm",))}
     with pytest.raises(RecipeError, match="'tlm' reads parallel, not the stream 'text'"):
         objectives_of(driver.config(stages=(StageConfig(steps=1, streams=wrong),)))
+    with pytest.raises(
+        RecipeError, match=r"cudnn does not give the same bits.*deterministic: false"
+    ):
+        driver.config(model=replace(driver.config().model, attention="cudnn"))
     with pytest.raises(ModelError, match="do not fit this model"):
         pretrain(
             driver.config(batch=BatchConfig(rows=4, micro_rows=4, row_length=200)),

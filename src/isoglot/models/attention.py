@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from isoglot.types import Rows
 
-Implementation = Literal["sdpa", "flex"]
+Implementation = Literal["sdpa", "flex", "cudnn"]
 Mask = Tensor | BlockMask
 MaskRule = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
@@ -48,7 +48,7 @@ LOCAL = "sliding_attention"
 """What transformers calls a layer that sees a window only; every other kind sees everything."""
 
 
-@torch.compiler.disable  # compiled on its own (`_blocks`), whatever the caller compiles
+@torch.compiler.disable  # compiled on its own, whatever the caller compiles
 def masks(
     rows: Rows, config: Any, implementation: Implementation, dtype: torch.dtype
 ) -> Mask | dict[str, Mask]:
@@ -57,14 +57,15 @@ def masks(
     Args:
         rows: the packed rows, on the device of the model.
         config: the transformers config; its `layer_types` says whether there are local layers.
-        implementation: `sdpa` for an additive tensor, `flex` for a block mask.
+        implementation: `sdpa` or `cudnn` for an additive tensor, `flex` for a block mask.
         dtype: of the queries that an additive tensor will be added to.
 
     Returns:
         One mask, or one for each kind of layer where some layers are local.
     """
-    additive = _compiled(_additive) if rows.ids.is_cuda else _additive
-    realise = functools.partial(additive, dtype=dtype) if implementation == "sdpa" else _blocks
+    # cuDNN's kernels are for rows of one shape, and so for one compiled form
+    additive = _compiled(_additive) if implementation == "cudnn" else _additive
+    realise = _blocks if implementation == "flex" else functools.partial(additive, dtype=dtype)
     size = rows.ids.shape
     kinds = set(getattr(config, "layer_types", None) or ())
     if LOCAL not in kinds:
@@ -138,18 +139,19 @@ AttentionInterface.register(PACKED, packed_attention)
 AttentionMaskInterface.register(PACKED, sdpa_mask)  # for plain calls with a 2-D mask, or none
 
 
-def kernels(implementation: Implementation, device: torch.device) -> AbstractContextManager[None]:
-    """The kernels to prefer while a model runs under one of the realisations.
+def kernels(implementation: Implementation) -> AbstractContextManager[None]:
+    """The kernels to prefer while a model runs: torch's own choice, unless cuDNN's are asked for.
 
-    With a mask that is added, a GPU has cuDNN's and an older one that needs twice as long.
+    They build a plan for every shape and do not give the same bits twice, so nobody gets them
+    unasked.
     """
-    if implementation == "sdpa" and device.type == "cuda":
-        preferred: AbstractContextManager[None] = sdpa_kernel(_PREFERRED, set_priority=True)
-        return preferred
-    return nullcontext()
-
-
-_PREFERRED = [SDPBackend.CUDNN_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    if implementation != "cudnn":
+        return nullcontext()
+    others = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    preferred: AbstractContextManager[None] = sdpa_kernel(
+        [SDPBackend.CUDNN_ATTENTION, *others], set_priority=True
+    )
+    return preferred
 
 
 def _additive(

@@ -71,12 +71,13 @@ class ModelConfig:
     """Language embeddings, a start folder's own first: none, on all tokens, or only on slots."""
     freeze: Literal["none", "body"] = "none"
     """`body`: train the embeddings and the LM head only; all between them stays as it is."""
-    attention: Literal["auto", "sdpa", "flex"] = "auto"
-    """How the mask runs: flex on a GPU and sdpa elsewhere (auto), or always one of them."""
+    attention: Literal["auto", "sdpa", "flex", "cudnn"] = "auto"
+    """How the mask runs: flex on a GPU and sdpa elsewhere (auto), or always one of them; cudnn: as
+    sdpa, by cuDNN's kernels, for rows of one short length on a GPU."""
     norms: Literal["wide", "narrow"] = "wide"
-    """What norms hand on under bf16: float32, or bf16, which halves the residual stream."""
+    """What norms hand on under bf16: float32, or bf16, which is less to move."""
     projections: Literal["apart", "joined"] = "apart"
-    """Queries, keys and values in three products, or in one."""
+    """Queries, keys and values in three products, or in one where a model has three."""
     head: HeadConfig = field(default_factory=HeadConfig)
     """How the LM head runs."""
     decoder: DecoderConfig | None = None
@@ -127,15 +128,19 @@ class Encoder(nn.Module):
             self.languages = nn.Embedding(len(languages), embeddings.embedding_dim)
             nn.init.zeros_(self.languages.weight)
         self.first_position, self.max_positions = _positions(model)
-        for name, module in model.base_model.named_children():
+        self.fit_body()
+
+    def fit_body(self) -> None:
+        """Give the body what the settings ask of it; again, where it is another one."""
+        for name, module in self.model.base_model.named_children():
             if name == "pooler":
                 module.requires_grad_(requires_grad=False)
-        if settings.freeze == "body":
-            _freeze_body(model)
-        if settings.norms == "narrow":
-            narrow_norms(model.base_model)
-        if settings.projections == "joined":
-            join_projections(model.base_model)
+        if self.settings.freeze == "body":
+            _freeze_body(self.model)
+        if self.settings.norms == "narrow":
+            narrow_norms(self.model.base_model)
+        if self.settings.projections == "joined":
+            join_projections(self.model.base_model)
 
     @classmethod
     def build(
@@ -250,7 +255,7 @@ class Encoder(nn.Module):
             inputs["input_ids"] = rows.ids
         else:
             inputs["inputs_embeds"] = self._embed(rows, self.languages)
-        with kernels(implementation, rows.ids.device):
+        with kernels(implementation):
             output = self.model.base_model(**inputs, output_hidden_states=layers)
         # whoever reads states reads them in the arithmetic of the weights
         return States(
@@ -288,6 +293,8 @@ class Encoder(nn.Module):
     def _implementation(self, rows: Rows) -> Implementation:
         if self.settings.attention == "auto":
             return "flex" if rows.ids.is_cuda else "sdpa"
+        if self.settings.attention == "cudnn" and not rows.ids.is_cuda:
+            return "sdpa"
         if self.settings.attention == "flex" and not rows.ids.is_cuda and self.training:
             raise ModelError(
                 "FlexAttention has no backward pass on a CPU. Leave model.attention at auto."

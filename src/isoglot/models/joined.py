@@ -26,6 +26,7 @@ def join_projections(model: nn.Module) -> int:
         for names in _NAMES
         if all(isinstance(getattr(module, name, None), nn.Linear) for name in names)
     ]
+    found = [layers for layers in found if len({layer.bias is None for layer in layers}) == 1]
     for layers in found:
         together = _Together(layers)
         for number, layer in enumerate(layers):
@@ -45,13 +46,11 @@ class _Together:
         """What one of the layers makes of an input."""
         if number == 0:
             self.input, self.outputs = input, self.all_of(input)
-        if input is not self.input:
-            layer = self.layers[number]
-            return F.linear(input, layer.weight, layer.bias)
-        output = self.outputs[number]
-        if number == len(self.layers) - 1:  # nobody asks again: let go of it
+        same, outputs = input is self.input, self.outputs
+        if not same or number == len(self.layers) - 1:  # nobody asks again: let go of it
             self.input, self.outputs = None, ()
-        return output
+        layer = self.layers[number]
+        return outputs[number] if same else F.linear(input, layer.weight, layer.bias)
 
     def all_of(self, input: Tensor) -> tuple[Tensor, ...]:  # noqa: A002
         """What all of them make of it."""

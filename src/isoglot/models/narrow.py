@@ -1,9 +1,10 @@
 """Norms that hand on what they computed in the arithmetic of the products around them.
 
 Under automatic mixed precision torch computes norms in float32, which is right, and hands float32
-on, which makes the whole residual stream float32: twice the memory and twice the traffic of all
-that is added and normalized between the products. A model that is bf16 throughout hands on bf16.
-So do these: the norm itself is computed in float32, its result is rounded once.
+on, which makes the residual stream of a model that normalizes it (BERT, XLM-R) float32: twice the
+memory and twice the traffic of all that is added between the products. A model that is bf16
+throughout hands on bf16. So do these: the norm itself is computed in float32, its result is rounded
+once. Where norms stand beside the stream and embeddings enter it as they are (EuroBERT), it stays.
 """
 
 from __future__ import annotations

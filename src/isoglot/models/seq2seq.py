@@ -73,6 +73,11 @@ class Seq2Seq(nn.Module):
             raise ModelError(
                 "Give either model.start, to open a model, or model.size, to make one."
             )
+        if settings.freeze != "none":
+            raise ModelError(
+                "model.freeze is for encoders alone: a decoder reads what the body makes of its "
+                "text. Leave it out, or leave model.decoder out."
+            )
         if settings.attention == "auto":
             # every batch has a shape of its own, and FlexAttention compiles for each
             settings = replace(settings, attention="sdpa")

@@ -123,10 +123,10 @@ def _with_decoder(encoder: Encoder, settings: ModelConfig, layers: int | None = 
         own, attn_implementation=PACKED, dtype=torch.float32
     )
     body.load_state_dict(encoder.model.roberta.state_dict(), strict=False)
-    body.pooler.requires_grad_(requires_grad=False)
     words = encoder.model.roberta.embeddings.word_embeddings
     encoder.model.roberta = body
     body.embeddings.word_embeddings = words
+    encoder.fit_body()
     if settings.decoder.share_embeddings:
         decoder.roberta.embeddings.word_embeddings = words
         decoder.lm_head = encoder.model.lm_head

@@ -87,7 +87,7 @@ def _compare(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Losses, the softmax's denominators as logarithms, and where the likeliest word is right."""
     # written as a softmax is, so that the compiler makes both sums in one reading of the logits
     highest = _wide(logits).amax(dim=-1, keepdim=True)
-    total = (_wide(logits) - highest).exp().sum(dim=-1, keepdim=True)
+    total = (_wide(logits) - highest).exp_().sum(dim=-1, keepdim=True)
     denominators = (total.log() + highest)[:, 0]
     right = logits.gather(1, targets.clamp(min=0)[:, None])[:, 0]
     losses = torch.where(targets == IGNORE, 0.0, denominators - right)

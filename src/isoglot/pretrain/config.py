@@ -109,6 +109,11 @@ class PretrainConfig:
             "transplant: there is nothing to transplant. Name a model with model.start, or leave "
             "transplant out.",
         )
+        require(
+            not (self.deterministic and self.model.attention == "cudnn"),
+            "model.attention: cudnn does not give the same bits twice. Set deterministic: false, "
+            "or leave model.attention at auto.",
+        )
 
     def objectives_in(self, stage: int) -> list[str]:
         """Names of the objectives that a stage trains, in the order in which streams name them."""

@@ -8,7 +8,8 @@ how the step was split. The model's own randomness (dropout) is seeded at every 
 The host does not wait for a step before it sends the next: whether the update is to be left out,
 because something is not finite, is decided on the device, and losses are read one step late. It
 does wait where somebody looks at the weights (`Stage.looks`), where an objective has something to
-do between steps, and for optimizers that cannot leave an update out by themselves (LAMB).
+do between steps, for optimizers that cannot leave an update out by themselves (LAMB), and, with
+several processes, when these tell each other how much they predict.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from isoglot.pretrain.optim import (
     set_learning_rate,
     skips_by_itself,
 )
-from isoglot.pretrain.readback import OnTheWay
+from isoglot.pretrain.readback import Moment, OnTheWay
 from isoglot.pretrain.trainee import Trainee
 from isoglot.types import Batch, Cursor
 
@@ -122,6 +123,10 @@ class _Launched:
     tokens: int
     rate: float
     started: float
+    """By the host's clock."""
+    begun: Moment
+    """From when on its time is counted by the device's: where the one before ended, if none of
+    them is waited for."""
     names: list[str]
     """Of the sums of losses and metrics."""
     numbers: OnTheWay
@@ -137,30 +142,23 @@ def training_steps(
     device = accelerator.device
     following: list[Batch] | None = None
     ahead: _Launched | None = None
-    ended = 0.0
-
-    def told(launched: _Launched) -> Step:
-        nonlocal ended
-        step = _finish(stage, launched, accelerator, since=ended)
-        ended = time.perf_counter()
-        return step
-
     for step in range(done, stage.steps):
         if anyone(accelerator, stage.stopping()):
             break
         started = time.perf_counter()
+        begun = Moment(device) if ahead is None else ahead.numbers.arrival
         micro = following or _on(device, next(batches))
-        launched = _launch(stage, micro, step, accelerator, started)
+        launched = _launch(stage, micro, step, accelerator, started, begun)
         # while the device is busy with this step, the next one's data is sent there
         following = _on(device, next(batches)) if step + 1 < stage.steps else None
         if ahead is not None:
-            yield told(ahead)
+            yield _finish(stage, ahead, accelerator)
         ahead = launched
         if not launched.settled or stage.looks(step + 1):
-            yield told(ahead)
+            yield _finish(stage, ahead, accelerator)
             ahead = None
     if ahead is not None:
-        yield told(ahead)
+        yield _finish(stage, ahead, accelerator)
 
 
 def scales(
@@ -239,7 +237,12 @@ def _on(device: torch.device, micro: list[Batch]) -> list[Batch]:
 
 
 def _launch(
-    stage: Stage, micro: list[Batch], step: int, accelerator: Accelerator, started: float
+    stage: Stage,
+    micro: list[Batch],
+    step: int,
+    accelerator: Accelerator,
+    started: float,
+    begun: Moment,
 ) -> _Launched:
     """Send a step to the device: accumulate and clip, and update if that needs no one's word."""
     names = list(stage.weights)
@@ -263,6 +266,7 @@ def _launch(
         tokens=tokens,
         rate=rate,
         started=started,
+        begun=begun,
         names=list(sums),
         numbers=OnTheWay(numbers),
         settled=alone and not any(_acts(stage.trainee.objective(name)) for name in names),
@@ -274,7 +278,7 @@ def _acts(objective: ObjectiveModule) -> bool:
     return type(objective).after_step is not ObjectiveModule.after_step
 
 
-def _finish(stage: Stage, launched: _Launched, accelerator: Accelerator, *, since: float) -> Step:
+def _finish(stage: Stage, launched: _Launched, accelerator: Accelerator) -> Step:
     """Wait for a step's numbers, do what is still to be done, and tell of it."""
     *values, length = launched.numbers.read()
     means = _means(dict(zip(launched.names, values, strict=True)), launched.counts)
@@ -285,6 +289,9 @@ def _finish(stage: Stage, launched: _Launched, accelerator: Accelerator, *, sinc
         stage.optimizer.step()
     for name in stage.weights:
         stage.trainee.objective(name).after_step(taken=finite)
+    seconds = time.perf_counter() - launched.started
+    if launched.settled:
+        seconds = launched.numbers.arrival.since(launched.begun)
     cursor = launched.micro[0].cursor
     assert cursor is not None
     return Step(
@@ -295,7 +302,7 @@ def _finish(stage: Stage, launched: _Launched, accelerator: Accelerator, *, sinc
         learning_rate=launched.rate,
         gradient_norm=length,
         num_tokens=launched.tokens,
-        seconds=time.perf_counter() - max(since, launched.started),
+        seconds=seconds,
         skipped=not finite,
         cursor=cursor,
     )

@@ -7,6 +7,7 @@ them, and the host goes on; the event alone is waited for, when the next step is
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,21 +16,41 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+class Moment:
+    """A point of a device's own time: when it comes to it, not when the host says so."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._event: torch.cuda.Event | None = None
+        self._clock = time.perf_counter()  # a CPU has done what it was told
+        if device.type == "cuda":
+            self._event = torch.cuda.Event(enable_timing=True)
+            self._event.record()
+
+    def wait(self) -> None:
+        """Wait until the device has come to it."""
+        if self._event is not None:
+            self._event.synchronize()
+
+    def since(self, before: Moment) -> float:
+        """Seconds from another moment of the same device; both must have come."""
+        if self._event is not None and before._event is not None:
+            milliseconds: float = before._event.elapsed_time(self._event)
+            return milliseconds / 1000
+        return self._clock - before._clock
+
+
 class OnTheWay:
     """A vector of numbers that is being copied to the host."""
 
     def __init__(self, values: Tensor) -> None:
-        self._event: torch.cuda.Event | None = None
         self._values = values
         if values.is_cuda:
             self._values = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
             self._values.copy_(values, non_blocking=True)
-            self._event = torch.cuda.Event()
-            self._event.record()
+        self.arrival = Moment(values.device)
 
     def read(self) -> list[float]:
         """The numbers, once they are there."""
-        if self._event is not None:
-            self._event.synchronize()
+        self.arrival.wait()
         found: list[float] = self._values.tolist()
         return found

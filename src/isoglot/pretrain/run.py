@@ -84,7 +84,7 @@ def pretrain(
         name: the name of the run, for the model card and trackers.
         recipe_text: the resolved recipe, kept with the run and the exported model.
         terminal: where progress is shown; none: standard error.
-        on_step: called after every step, for those who want to listen in.
+        on_step: told of every step, for those who want to listen in; it may come a step late.
     """
     run = _Run(config, corpus, folder, name, recipe_text, terminal or Terminal(stderr=True))
     return run.go(resume=resume, on_step=on_step)
