@@ -1,6 +1,6 @@
 """Counting pairs beside scipy's sparse matrices: time and peak memory, in one run.
 
-    python benchmarks/cooccurrence.py FOLDER [--tokens 50000000] [--vocabulary 60000]
+    python -m benchmarks.cooccurrence FOLDER [--tokens 50000000] [--vocabulary 60000]
 
 Writes a corpus of tokens drawn by Zipf's law into FOLDER (and a tenth of it), then counts its pairs
 with window 2, each way in a process of its own that may have 2 GiB of data:
@@ -32,6 +32,7 @@ import numpy as np
 import psutil
 from scipy.sparse import coo_array
 
+from benchmarks.memory import peak_bytes
 from isoglot.corpus import Corpus, Manifest
 from isoglot.corpus.cooccurrence import PairConfig, PairTable, count_pairs
 from isoglot.corpus.engine import run
@@ -136,7 +137,8 @@ def scipys(corpus: Corpus, out: Path, *, chunk: int) -> float:
 
 def measured(given: argparse.Namespace, folder: Path, way: str) -> dict[str, Any]:
     """Seconds and peak MB of a way in a process of its own; none where 2 GiB are too few."""
-    command = [sys.executable, __file__, str(folder), "--vocabulary", str(given.vocabulary)]
+    command = [sys.executable, "-m", "benchmarks.cooccurrence", str(folder)]
+    command += ["--vocabulary", str(given.vocabulary)]
     process = subprocess.Popen([*command, "--way", way], stdout=subprocess.PIPE, text=True)
     peak, watched = 0, psutil.Process(process.pid)
     while process.poll() is None:
@@ -161,8 +163,7 @@ def run_one(folder: Path, way: str, vocabulary: int) -> None:
         seconds = function(opened(folder, vocabulary), out, **WAYS[way])
     except MemoryError:
         return
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"seconds": seconds, "peak": peak}))
+    print(json.dumps({"seconds": seconds, "peak": peak_bytes()}))
 
 
 def same(folder: Path, way: str, vocabulary: int) -> bool:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.memory import peak_bytes
+
 
 def name() -> str:
     if torch.cuda.is_available():
@@ -48,9 +50,7 @@ def peak_gib() -> float:
     """The most memory this process has held: of the GPU's if there is one, else its own."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated() / 2**30
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return peak_bytes() / 2**30
 
 
 def _processor() -> str:
