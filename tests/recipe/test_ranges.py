@@ -17,6 +17,7 @@ from isoglot.recipe import load_recipe
         ("batch.row_length=2", "batch: batch.row_length must be 8 or more"),
         ("loader.workers=-1", "loader: loader.workers must not be negative"),
         ("stages=[]", "a recipe needs a stage"),
+        ("model.attention=cudnn", "yaml:1: model.attention: cudnn does not give the same bits"),
         ("stages.0.streams={}", "stages.0: a stage needs a stream"),
         ("stages.0.steps=0", "stages.0: a stage needs steps: 1 or more"),
         ("stages.0.steps=null", "stages.0: a stage needs steps, or epochs"),

@@ -26,7 +26,11 @@ def listed(error: Exception, document: Document) -> RecipeError:
     """
     found = [(document.where(path), path, text) for path, text in _inside(error, ())]
     found.sort(key=lambda fault: _file_and_line(fault[0]))
-    lines = [f"{place}: {'.'.join(map(str, path))}: {text}" for place, path, text in found]
+    # a fault of settings that do not go together is that of the whole, which has no path
+    lines = [
+        ": ".join(filter(None, [place, ".".join(map(str, path)), text]))
+        for place, path, text in found
+    ]
     number = f"{len(lines)} faults" if len(lines) > 1 else "a fault"
     return RecipeError(f"{number} in the settings:\n  " + "\n  ".join(lines))
 
