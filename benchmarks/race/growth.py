@@ -25,13 +25,14 @@ MIXES = {
     3: "mlm tlm camlm",
     4: "mlm tlm camlm moco",
     5: "mlm tlm camlm moco btmlm",
+    6: "mlm tlm camlm moco btmlm cooccurrence",
 }
 """Number of objectives -> which; text and pairs half and half."""
 
 
 def mix(names: list[str]) -> str:
     """A recipe of these objectives, as YAML."""
-    text = [name for name in names if name in ("mlm", "btmlm")]
+    text = [name for name in names if name in ("mlm", "btmlm", "cooccurrence")]
     pairs = [name for name in names if name not in text]
     share = 0.5 if pairs else 1.0
     lines = [
@@ -79,9 +80,9 @@ def measure(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
     for words in given.words:
         note("words", words, point(given, mlm, vocabulary=words))
     with tempfile.TemporaryDirectory() as folder:
-        for number, names in MIXES.items():
+        for number in given.mixes:
             path = Path(folder) / f"{number}.yaml"
-            path.write_text(mix(names.split()), encoding="utf-8")
+            path.write_text(mix(MIXES[number].split()), encoding="utf-8")
             note("objectives", number, point(given, str(path)))
     for processes in given.processes:
         note("processes", processes, point(given, mlm, processes=processes))
@@ -121,6 +122,7 @@ def main() -> None:
     parser.add_argument("--row-length", type=int, default=512)
     parser.add_argument("--lengths", nargs="*", type=int, default=[128, 512, 2048, 8192])
     parser.add_argument("--words", nargs="*", type=int, default=[32_000, 64_000, 128_000, 250_002])
+    parser.add_argument("--mixes", nargs="*", type=int, default=list(MIXES), help="objectives")
     parser.add_argument("--processes", nargs="*", type=int, default=[1])
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--warm-up", type=int, default=6)
