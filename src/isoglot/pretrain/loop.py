@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from isoglot.batching.permutation import key_of
-from isoglot.errors import IsoglotError
 from isoglot.objectives import ObjectiveModule
+from isoglot.pretrain.not_finite import not_finite
 from isoglot.pretrain.optim import (
     OptimizerConfig,
     learning_rate,
@@ -48,10 +48,6 @@ if TYPE_CHECKING:
 
 
 _COUNT = " count"
-
-
-class NonFiniteError(IsoglotError):
-    """The loss or its gradient became infinite or not a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +280,9 @@ def _finish(stage: Stage, launched: _Launched, accelerator: Accelerator) -> Step
     means = _means(dict(zip(launched.names, values, strict=True)), launched.counts)
     finite = math.isfinite(length) and all(map(math.isfinite, values))
     if not finite and stage.loss.not_finite == "stop":
-        raise NonFiniteError(_explain(stage, means, launched.micro, launched.step, accelerator))
+        raise not_finite(
+            launched.step + 1, means, launched.micro, stage.dump, rank=accelerator.process_index
+        )
     if finite and not skips_by_itself(stage.optimizer):
         stage.optimizer.step()
     for name in stage.weights:
@@ -305,30 +303,4 @@ def _finish(stage: Stage, launched: _Launched, accelerator: Accelerator) -> Step
         seconds=seconds,
         skipped=not finite,
         cursor=cursor,
-    )
-
-
-def _explain(
-    stage: Stage, means: dict[str, float], micro: list[Batch], step: int, accelerator: Accelerator
-) -> str:
-    losses = ", ".join(f"{name} {value:.4g}" for name, value in means.items())
-    message = f"step {step + 1}: the loss or its gradient is not finite ({losses})."
-    if stage.dump is not None:
-        from safetensors.torch import save_file
-
-        file = (
-            stage.dump / f"not-finite-step-{step + 1}-rank-{accelerator.process_index}.safetensors"
-        )
-        tensors = {}
-        for number, batch in enumerate(micro):
-            for name in batch.rows.__slots__:
-                tensors[f"{number}.{name}"] = getattr(batch.rows, name).clone()
-            tensors[f"{number}.site_positions"] = batch.positions
-            tensors[f"{number}.site_targets"] = batch.targets
-        stage.dump.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, file)
-        message += f" The batch is in {file}."
-    return (
-        f"{message} Lower optimizer.learning_rate or set loss.not_finite: skip, and resume from "
-        f"the last checkpoint."
     )
