@@ -230,11 +230,17 @@ def trained(corpus, accelerator, *, looks, bad=(), steps=6, clip=1.0):
         trainee, steps=steps, loss=LossConfig(not_finite="skip"), clip=clip, looks=looks
     )
     stage.optimizer_config = replace(stage.optimizer_config, learning_rate=1e-2)
-    told, seen = [], {}
+    told, seen, met = [], {}, []
+    trainee.register_forward_pre_hook(
+        lambda *_: met.append([weight.clone() for weight in trainee.parameters()])
+    )
     for step in training_steps(stage, iter(drawn), accelerator):
         told.append(replace(step, seconds=0.0))
         if looks(step.step):
             seen[step.step] = [weight.clone() for weight in trainee.parameters()]
+    for number, then in seen.items():  # what is looked at is what the next step meets
+        following = met[number * len(drawn[0])] if number < steps else list(trainee.parameters())
+        assert all(map(torch.equal, then, following)), "the weights wait for who looks at them"
     return told, seen, list(trainee.parameters()), stage.optimizer
 
 
@@ -246,7 +252,7 @@ def test_steps_that_are_read_late_are_the_same_steps(corpus, accelerator, bad):
         late = trained(corpus, accelerator, looks=looks, bad=bad)
         assert str(late[0]) == str(told)  # as text, where nan is nan
         for step, then in late[1].items():
-            assert all(map(torch.equal, then, seen[step])), "the weights wait for who looks at them"
+            assert all(map(torch.equal, then, seen[step]))
         assert all(map(torch.equal, late[2], weights))
         for one, other in zip(late[3].state.values(), optimizer.state.values(), strict=True):
             assert all(torch.equal(one[name], other[name]) for name in other)
@@ -277,15 +283,21 @@ def test_stopping_tells_of_the_step_that_was_sent_ahead(corpus, accelerator):
 def test_every_step_has_its_own_time(corpus, accelerator, looks):
     trainee = make_trainee(corpus)
     trainee.register_forward_hook(lambda *_: time.sleep(0.05))
-    loader = make_loader(corpus, micro_rows=8)
     stage = stage_of(trainee, steps=7, looks=looks)
+
+    def slow_batches():
+        for batches in make_loader(corpus, micro_rows=8).steps(Cursor()):
+            time.sleep(0.05)  # waiting for data is a step's time too
+            yield batches
+
     started = time.perf_counter()
     seconds = []
-    for step in training_steps(stage, loader.steps(Cursor()), accelerator):
+    for step in training_steps(stage, slow_batches(), accelerator):
         seconds.append(step.seconds)
         if looks(step.step):
             time.sleep(0.1)  # a look takes its time, which is not the step's
             started += 0.1
     assert min(seconds) >= 0.05
+    assert min(seconds[:-1]) >= 0.1
     assert sum(seconds) <= time.perf_counter() - started
     assert sum(seconds) == pytest.approx(time.perf_counter() - started, rel=0.2)

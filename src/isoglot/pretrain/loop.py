@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import torch
+from torch import Tensor
 
 from isoglot.batching.permutation import key_of
 from isoglot.objectives import ObjectiveModule
@@ -34,7 +35,7 @@ from isoglot.pretrain.optim import (
     set_learning_rate,
     skips_by_itself,
 )
-from isoglot.pretrain.readback import Moment, OnTheWay
+from isoglot.pretrain.readback import Moment, on_the_way
 from isoglot.pretrain.trainee import Trainee
 from isoglot.types import Batch, Cursor
 
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from accelerate import Accelerator
-    from torch import Tensor
 
     from isoglot.objectives import LossSum
 
@@ -121,12 +121,13 @@ class _Launched:
     started: float
     """By the host's clock."""
     begun: Moment
-    """From when on its time is counted by the device's: where the one before ended, if none of
-    them is waited for."""
+    ended: Moment = field(init=False)
+    """By the device's, from the end of the one before, if it was not waited for, to the next one's
+    data, which may be waited for."""
     names: list[str]
     """Of the sums of losses and metrics."""
-    numbers: OnTheWay
-    """The sums, and the gradient's norm."""
+    numbers: Tensor
+    """The sums, and the gradient's norm, on the host when it has ended."""
     settled: bool
     """The update is on the device too, or left out by it; nothing is to be done after it."""
 
@@ -138,15 +139,18 @@ def training_steps(
     device = accelerator.device
     following: list[Batch] | None = None
     ahead: _Launched | None = None
+    begun = Moment(device)
     for step in range(done, stage.steps):
         if anyone(accelerator, stage.stopping()):
             break
+        if ahead is None:
+            begun = Moment(device)
         started = time.perf_counter()
-        begun = Moment(device) if ahead is None else ahead.numbers.arrival
         micro = following or _on(device, next(batches))
         launched = _launch(stage, micro, step, accelerator, started, begun)
         # while the device is busy with this step, the next one's data is sent there
         following = _on(device, next(batches)) if step + 1 < stage.steps else None
+        launched.ended = begun = Moment(device)
         if ahead is not None:
             yield _finish(stage, ahead, accelerator)
         ahead = launched
@@ -264,7 +268,7 @@ def _launch(
         started=started,
         begun=begun,
         names=list(sums),
-        numbers=OnTheWay(numbers),
+        numbers=on_the_way(numbers),
         settled=alone and not any(_acts(stage.trainee.objective(name)) for name in names),
     )
 
@@ -276,7 +280,8 @@ def _acts(objective: ObjectiveModule) -> bool:
 
 def _finish(stage: Stage, launched: _Launched, accelerator: Accelerator) -> Step:
     """Wait for a step's numbers, do what is still to be done, and tell of it."""
-    *values, length = launched.numbers.read()
+    launched.ended.wait()
+    *values, length = launched.numbers.tolist()
     means = _means(dict(zip(launched.names, values, strict=True)), launched.counts)
     finite = math.isfinite(length) and all(map(math.isfinite, values))
     if not finite and stage.loss.not_finite == "stop":
@@ -289,7 +294,7 @@ def _finish(stage: Stage, launched: _Launched, accelerator: Accelerator) -> Step
         stage.trainee.objective(name).after_step(taken=finite)
     seconds = time.perf_counter() - launched.started
     if launched.settled:
-        seconds = launched.numbers.arrival.since(launched.begun)
+        seconds = launched.ended.since(launched.begun)
     cursor = launched.micro[0].cursor
     assert cursor is not None
     return Step(

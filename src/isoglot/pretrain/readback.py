@@ -1,8 +1,9 @@
 """Numbers on their way from the device: asked for when they are made, read when they are wanted.
 
 Reading a tensor of a GPU waits for everything that was sent there before, and a host that waits
-sends nothing. So a step's losses are copied to pinned memory behind the step, with an event after
-them, and the host goes on; the event alone is waited for, when the next step is on the device too.
+sends nothing. So a step's losses are copied to pinned memory behind the step, a moment after them
+is marked, and the host goes on; that moment alone is waited for, when the next step is on the
+device too.
 """
 
 from __future__ import annotations
@@ -39,18 +40,9 @@ class Moment:
         return self._clock - before._clock
 
 
-class OnTheWay:
-    """A vector of numbers that is being copied to the host."""
-
-    def __init__(self, values: Tensor) -> None:
-        self._values = values
-        if values.is_cuda:
-            self._values = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
-            self._values.copy_(values, non_blocking=True)
-        self.arrival = Moment(values.device)
-
-    def read(self) -> list[float]:
-        """The numbers, once they are there."""
-        self.arrival.wait()
-        found: list[float] = self._values.tolist()
-        return found
+def on_the_way(values: Tensor) -> Tensor:
+    """The same numbers on the host, once the device has come to a later `Moment`."""
+    if not values.is_cuda:
+        return values
+    host = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+    return host.copy_(values, non_blocking=True)
