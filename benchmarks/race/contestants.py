@@ -76,7 +76,7 @@ def isoglot(given: argparse.Namespace) -> None:
         batch=replace(
             config.batch,
             rows=given.rows,
-            micro_rows=given.rows // int(os.environ.get("WORLD_SIZE", "1")),
+            micro_rows=given.rows // given.split // int(os.environ.get("WORLD_SIZE", "1")),
             row_length=given.row_length,
         ),
         loader=replace(config.loader, workers=given.workers),
@@ -244,7 +244,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--rows", type=int, default=64)
     parser.add_argument("--row-length", type=int, default=512)
-    parser.add_argument("--split", type=int, default=1, help="micro-batches of the Trainer")
+    parser.add_argument("--split", type=int, default=1, help="micro-batches of a step")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warm-up", type=int, default=8)
     parser.add_argument("--workers", type=int, default=8)

@@ -13,7 +13,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -38,6 +38,7 @@ def main() -> None:
     parser.add_argument("--size", default="base")
     parser.add_argument("--vocabulary", type=int, default=250_002)
     parser.add_argument("--rows", type=int, default=64)
+    parser.add_argument("--micro-rows", type=int, help="none: all rows at once")
     parser.add_argument("--row-length", type=int, default=512)
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--set", action="append", default=[])
@@ -53,7 +54,10 @@ def main() -> None:
         config = replace(
             config,
             batch=replace(
-                config.batch, rows=given.rows, micro_rows=given.rows, row_length=given.row_length
+                config.batch,
+                rows=given.rows,
+                micro_rows=given.micro_rows or given.rows,
+                row_length=given.row_length,
             ),
             loader=replace(config.loader, workers=given.workers),
             watch=replace(config.watch, validate_every=0, trackers=()),
@@ -77,13 +81,24 @@ def main() -> None:
         tokens = statistics.fmean(tokens for _, tokens in plain[-LAST:])
         wall = statistics.median(seconds)
         print(f"step: {1000 * wall:.1f} ms, {tokens:,.0f} tokens, {tokens / wall:,.0f} tokens/s")
-        events = profiler.key_averages()
-        busy = sum(event.self_device_time_total for event in events) / 1000 / STEPS
-        print(f"kernels: {busy:.1f} ms a step")
-        key = "self_device_time_total" if torch.cuda.is_available() else "self_cpu_time_total"
-        for event in sorted(events, key=lambda event: -getattr(event, key))[: given.top]:
-            milliseconds = getattr(event, key) / 1000 / STEPS
-            print(f"{milliseconds:8.2f} ms {event.count / STEPS:7.0f} x  {event.key[:110]}")
+        tell(profiler, given.top)
+
+
+def tell(profiler: Any, top: int) -> None:
+    """How long the device worked, and its kernels (or a CPU's operations) by time."""
+    device = torch.autograd.DeviceType.CUDA
+    spent: dict[str, list[float]] = {}
+    for event in profiler.events():
+        if torch.cuda.is_available() and event.device_type != device:
+            continue
+        if getattr(event, "is_user_annotation", False) or event.name.startswith("ProfilerStep"):
+            continue
+        seconds = event.self_device_time_total or event.self_cpu_time_total
+        spent.setdefault(event.name, []).append(seconds / 1000)
+    busy = sum(map(sum, spent.values())) / STEPS
+    print(f"kernels: {busy:.1f} ms a step")
+    for name, times in sorted(spent.items(), key=lambda named: -sum(named[1]))[:top]:
+        print(f"{sum(times) / STEPS:8.2f} ms {len(times) / STEPS:7.1f} x  {name[:110]}")
 
 
 if __name__ == "__main__":

@@ -63,10 +63,9 @@ def run_one(name: str, model: Path, given: argparse.Namespace) -> dict[str, Any]
     command[4:4] = [str(given.corpus), str(model)]
     for setting in ("rows", "row_length", "steps", "warm_up", "workers"):
         command += [f"--{setting.replace('_', '-')}", str(getattr(given, setting))]
-    splits = (1, 2, 4, 8, 16) if "Trainer" in name else (1,)
-    for split in splits:
+    for split in (given.split * more for more in (1, 2, 4, 8, 16)):
         done = subprocess.run(
-            [*command, *(["--split", str(split)] if split > 1 else [])],
+            [*command, "--split", str(split)],
             capture_output=True, text=True, check=False, env=os.environ,
         )  # fmt: skip
         if done.returncode == 0:
@@ -103,8 +102,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], help="contestants whose name has a word")
     parser.add_argument("--size", default="base")
     parser.add_argument("--vocabulary", type=int, default=250_002)
-    parser.add_argument("--rows", type=int, default=64)
+    parser.add_argument("--rows", type=int, default=128, help="of a step")
     parser.add_argument("--row-length", type=int, default=512)
+    parser.add_argument("--split", type=int, default=2, help="micro-batches of a step, at least")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warm-up", type=int, default=8)
     parser.add_argument("--workers", type=int, default=8)

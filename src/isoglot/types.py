@@ -187,10 +187,19 @@ class Rows:
     rules: Tensor
     sequences: Tensor
     """Index of the token's sequence inside its row, -1 for padding."""
+    whole: bool = field(default=False, init=False)
+    """Is every row one sequence, without padding, of which every token sees every token? False is
+    never wrong, only slower."""
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Rows:
         """The same rows with every tensor changed."""
-        return Rows(**{name: change(getattr(self, name)) for name in self.__slots__})
+        changed = Rows(**{name: change(tensor) for name, tensor in self.tensors().items()})
+        changed.whole = self.whole
+        return changed
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of them, by name."""
+        return {name: getattr(self, name) for name in self.__slots__ if name != "whole"}
 
     def to(self, device: torch.device | str) -> Rows:
         """The same rows on a device."""
@@ -294,8 +303,7 @@ class Seq2SeqBatch(Batch):
             return
         fills = {"ids": self.pad, "sequences": -1}
         rows = {}
-        for name in self.rows.__slots__:
-            tensor = getattr(self.rows, name)
+        for name, tensor in self.rows.tensors().items():
             rows[name] = tensor.new_full((len(tensor), width), fills.get(name, 0))
             rows[name][:, :old] = tensor
         self.rows = Rows(**rows)

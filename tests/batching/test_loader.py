@@ -1,6 +1,7 @@
 import lzma
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from isoglot.corpus import Corpus, PrepareConfig, SourceConfig, TokenizerConfig,
 from isoglot.errors import RecipeError
 from isoglot.objectives import MLM, TLM
 from isoglot.testbed import write
-from isoglot.types import Cursor, Rows
+from isoglot.types import Cursor
 
 STREAMS = {
     "text": TextStream(objectives=("mlm",), share=0.5),
@@ -35,8 +36,8 @@ def take(steps, number):
 def same(one, other):
     return (
         all(
-            torch.equal(getattr(one.rows, name), getattr(other.rows, name))
-            for name in Rows.__slots__
+            torch.equal(tensor, getattr(other.rows, name))
+            for name, tensor in one.rows.tensors().items()
         )
         and torch.equal(one.positions, other.positions)
         and torch.equal(one.targets, other.targets)
@@ -118,6 +119,18 @@ def test_a_micro_batch_that_cannot_hold_a_draw_is_refused(corpus):
     shape = BatchConfig(rows=4, micro_rows=1, row_length=96)
     with pytest.raises(RecipeError, match=r"cannot hold the 3 sequences.*set it to 3 or more"):
         loader(corpus, shape=shape)
+
+
+def test_rows_know_whether_each_is_one_whole_sequence(corpus):
+    cut = TextStream(objectives=("mlm",), unit="tokens", across_documents=True)
+    found = []
+    for streams in ({"text": cut}, {"text": replace(cut, unit="stream")}, STREAMS):
+        for batch in next(loader(corpus, streams=streams).steps(Cursor())):
+            sequences, rules = batch.rows.sequences, batch.rows.rules
+            assert batch.rows.whole == (not sequences.any() and not rules.any())
+            found.append(batch.rows.whole)
+            assert batch.to("cpu").rows.whole == batch.rows.whole
+    assert {True, False} == set(found)
 
 
 def test_fixed_sites_have_one_size(corpus):

@@ -33,7 +33,7 @@ def opened(corpus, config, row_length=64, split="train"):
 def test_blocks_hold_every_token_once_and_keep_sentences_whole(lengths, breaks, limit, separator):
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     documents = np.cumsum(breaks[: len(lengths)]).astype(np.int32)
-    starts, stops, sizes = _blocks(offsets, documents, limit, separator)
+    starts, stops, sizes = _blocks(offsets, documents, limit, separator, True)
     covered = [token for a, b in zip(starts, stops, strict=True) for token in range(a, b)]
     assert covered == list(range(offsets[-1]))
     for start, stop, size in zip(starts, stops, sizes, strict=True):
@@ -46,6 +46,42 @@ def test_blocks_hold_every_token_once_and_keep_sentences_whole(lengths, breaks, 
             # only the tail of a sentence too long for any block may open a block of several
             assert offsets[first] == start or lengths[first] > limit
             assert offsets[last + 1] == stop
+
+
+@given(
+    lengths=st.lists(st.integers(0, 50), min_size=1, max_size=60),
+    breaks=st.lists(st.booleans(), min_size=60, max_size=60),
+    limit=st.integers(5, 40),
+    separator=st.integers(0, 1),
+)
+@settings(max_examples=150, deadline=None)
+def test_blocks_cut_anywhere_hold_every_token_once_and_are_full(lengths, breaks, limit, separator):
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    documents = np.cumsum(breaks[: len(lengths)]).astype(np.int32)
+    starts, stops, sizes = _blocks(offsets, documents, limit, separator, False)
+    covered = [token for a, b in zip(starts, stops, strict=True) for token in range(a, b)]
+    assert covered == list(range(offsets[-1]))
+    of_token = np.repeat(documents, lengths)
+    for start, stop, size in zip(starts, stops, sizes, strict=True):
+        assert len(set(of_token[start:stop])) == 1
+        borders = sum(start < offset < stop for offset in set(offsets.tolist()))
+        assert size == stop - start + separator * borders <= limit
+        ends_a_document = stop == offsets[-1] or of_token[stop] != of_token[stop - 1]
+        # a separator needs a token after it
+        assert ends_a_document or size == limit or (stop in offsets and size + separator == limit)
+
+
+def test_text_cut_anywhere_is_the_text(corpus):
+    stream = opened(corpus, TextStream(objectives=("mlm",), unit="tokens", across_documents=True))
+    whole = opened(corpus, TextStream(objectives=("mlm",), across_documents=True))
+    for part, other in zip(stream.parts, whole.parts, strict=True):
+        read, expected = (
+            np.concatenate([each.example(i, 0.0).ids for i in range(each.num_examples)])
+            for each in (part, other)
+        )
+        assert np.array_equal(read, expected)
+        assert part.num_examples <= other.num_examples
+        assert set(part.length[:-1]) == {62}, "a row of 64 holds 62 and the two at the edges"
 
 
 def test_a_stream_of_text_reads_what_was_prepared(corpus):

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.models.attention import mask_rule, masks
+from isoglot.models.attention import LOCAL, NO_MASK, fastest, mask_rule, masks
 from isoglot.types import Rule
 from tests.models.tiny import (
     ARCHITECTURES,
@@ -125,3 +125,32 @@ def test_the_window_matters():
         encoder.model.config.sliding_window = 72
         everything = encoder(rows).hidden
     assert (local - everything).abs().max() > 0.1
+
+
+def test_whole_rows_need_no_mask(monkeypatch):
+    """Seen through every architecture whose layers all see everything."""
+    rng = np.random.default_rng(0)
+    rows = pack([[random_tokens(rng, Rule.FULL, 60)] for _ in range(2)], 60)
+    for architecture in ARCHITECTURES:
+        encoder = tiny_encoder(architecture)
+        config = encoder.model.config
+        rows.whole = False
+        with torch.no_grad():
+            expected = encoder(rows).hidden
+        rows.whole = True
+        if LOCAL in (getattr(config, "layer_types", None) or ()):
+            assert architecture == "modernbert"
+            continue  # local layers need their mask, which is compiled for a GPU
+        mask = masks(rows, config, "cudnn", torch.float32)
+        assert isinstance(mask, torch.Tensor)
+        assert mask.shape == NO_MASK
+        monkeypatch.setattr(encoder, "_implementation", lambda _: "cudnn")
+        with torch.no_grad():
+            found = encoder(rows).hidden
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_fastest_on_a_cpu_is_the_mask():
+    rows = mixed_rows()[1]
+    config = tiny_encoder("xlm-r").model.config
+    assert fastest(rows, config, torch.bfloat16) == "sdpa"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
-from tests.models.tiny import ARCHITECTURES, replace, tiny_encoder
+from isoglot.models.attention import fastest
+from isoglot.types import Rule
+from tests.models.tiny import ARCHITECTURES, pack, random_tokens, replace, tiny_encoder
 from tests.models.worked_rows import mixed_rows
 
 pytestmark = [
@@ -123,3 +126,36 @@ def test_faster_ways_lose_little_to_bf16_when_compiled(architecture, settings):
         hidden.sum().backward()
         found.append(relative(hidden.float(), exact))
     assert found[1] < 2 * found[0]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_whole_rows_lose_no_more_to_bf16_without_a_mask(compiled):
+    torch.compiler.reset()
+    rng = np.random.default_rng(0)
+    rows = pack([[random_tokens(rng, Rule.FULL, 64)] for _ in range(2)], 64).to("cuda")
+    found = []
+    for attention, exact in (("sdpa", True), ("sdpa", False), ("cudnn", False)):
+        rows.whole = attention == "cudnn"
+        encoder = tiny_encoder("xlm-r", attention=attention).cuda()
+        if compiled and not exact:
+            encoder.compile()
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=not exact):
+            hidden = encoder(rows).hidden
+        (hidden * torch.linspace(-1, 1, hidden.shape[-1], device="cuda")).sum().backward()
+        gradients = [w.grad.flatten() for w in encoder.parameters() if w.grad is not None]
+        found.append((hidden.detach().float(), torch.cat(gradients)))
+    for reference, mask, none in zip(*found, strict=True):
+        assert relative(none, reference) < 1.5 * relative(mask, reference)
+
+
+def test_the_fastest_way_is_chosen_by_what_is_asked_for():
+    config = tiny_encoder("xlm-r").model.config
+    rows = mixed_rows()[1].to("cuda")
+    assert fastest(rows, config, torch.float32) == "flex"
+    hopper = torch.cuda.get_device_capability() >= (9, 0)
+    assert fastest(rows, config, torch.bfloat16) == ("cudnn" if hopper else "flex")
+    torch.use_deterministic_algorithms(mode=True)
+    try:
+        assert fastest(rows, config, torch.bfloat16) == "flex"
+    finally:
+        torch.use_deterministic_algorithms(mode=False)

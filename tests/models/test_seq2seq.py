@@ -187,7 +187,7 @@ def test_only_xlm_rs_classes_have_decoders(corpus):
 
 
 def test_faster_ways_reach_the_encoder_that_has_a_decoder(corpus):
-    plain = built(corpus)
+    plain = built(corpus, replace(SETTINGS, norms="wide", projections="apart"))
     faster = built(corpus, replace(SETTINGS, norms="narrow", projections="joined"))
     encoders = [found.model.encoder.encoder.layer for found in (plain, faster)]
     joined = ["forward" in vars(layers[0].attention.self.query) for layers in encoders]

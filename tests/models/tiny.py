@@ -96,11 +96,12 @@ def random_tokens(rng: np.random.Generator, rule: Rule, length: int) -> Tokens:
 
 def pack(rows: list[list[Tokens]], length: int) -> Rows:
     """Rows with these sequences, in order, padded to a length."""
-    columns: dict[str, list[list[int]]] = {name: [] for name in Rows.__slots__}
+    names = [name for name in Rows.__slots__ if name != "whole"]
+    columns: dict[str, list[list[int]]] = {name: [] for name in names}
     for row in rows:
         pads = length - sum(map(len, row))
         assert pads >= 0
-        own: dict[str, list[int]] = {name: [] for name in Rows.__slots__}
+        own: dict[str, list[int]] = {name: [] for name in names}
         for index, tokens in enumerate(row):
             own["ids"] += tokens.ids
             own["positions"] += tokens.positions
@@ -118,7 +119,7 @@ def pack(rows: list[list[Tokens]], length: int) -> Rows:
 
 def replace(rows: Rows, **changes: torch.Tensor) -> Rows:
     """The same rows with other tensors in some places."""
-    return Rows(**{name: changes.get(name, getattr(rows, name)) for name in Rows.__slots__})
+    return Rows(**{**rows.tensors(), **changes})
 
 
 def slow_sees(rows: Rows, row: int, query: int, key: int, *, window: int | None = None) -> bool:

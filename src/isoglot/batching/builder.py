@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from isoglot.batching.permutation import key_of
 from isoglot.errors import IsoglotError
-from isoglot.types import IGNORE, Batch, LongArray, Rows, Sequence, Vocabulary
+from isoglot.types import IGNORE, Batch, LongArray, Rows, Rule, Sequence, Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -176,7 +176,10 @@ class Canvas:
     def rows(self) -> Rows:
         """The finished rows."""
         tensors = torch.from_numpy(self.fields).unbind()
-        return Rows(**dict(zip(_FIELDS, tensors, strict=True)))
+        rows = Rows(**dict(zip(_FIELDS, tensors, strict=True)))
+        rules, sequences = self.fields[-2:]
+        rows.whole = bool((sequences == 0).all() and (rules == Rule.FULL).all())
+        return rows
 
 
 Named = dict[str, dict[str, list[LongArray]]]

@@ -5,6 +5,7 @@
 Reads `Rows`; gives transformers' encoders a mask that they take as it is: an additive
 (B, 1, L, L) tensor for SDPA, or a `BlockMask` for FlexAttention. Both evaluate the same function,
 so they cannot drift apart. Padding sees itself and nothing else: no row of a softmax is empty.
+cuDNN gets none where every row is one whole sequence: reading a mask takes it a third of its time.
 
 Encoders with local layers (ModernBERT) take one mask per kind of layer. Their window is measured on
 `positions` inside a part and is not applied between the parts: a slot of a translation stands at
@@ -41,8 +42,17 @@ Implementation = Literal["sdpa", "flex", "cudnn"]
 Mask = Tensor | BlockMask
 MaskRule = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
+MASKED = 512
+"""The longest rows whose mask is written out for cuDNN, unless it is asked for by name."""
+
+NO_MASK = torch.Size((1, 1, 1, 1))
+"""The shape that stands for no mask. Where there is none at all, transformers makes one."""
+
 PACKED = "packed_rows"
 """The name under which transformers' models find `packed_attention`."""
+
+HALVES = (torch.bfloat16, torch.float16)
+_HOPPER = (9, 0)
 
 LOCAL = "sliding_attention"
 """What transformers calls a layer that sees a window only; every other kind sees everything."""
@@ -63,11 +73,13 @@ def masks(
     Returns:
         One mask, or one for each kind of layer where some layers are local.
     """
+    size = rows.ids.shape
+    kinds = set(getattr(config, "layer_types", None) or ())
+    if implementation == "cudnn" and rows.whole and LOCAL not in kinds:
+        return torch.zeros(NO_MASK, dtype=dtype, device=rows.ids.device)
     # cuDNN's kernels are for rows of one shape, and so for one compiled form
     additive = _compiled(_additive) if implementation == "cudnn" else _additive
     realise = _blocks if implementation == "flex" else functools.partial(additive, dtype=dtype)
-    size = rows.ids.shape
-    kinds = set(getattr(config, "layer_types", None) or ())
     if LOCAL not in kinds:
         return realise(mask_rule(rows), size, rows.ids.device)
     return {
@@ -126,9 +138,17 @@ def packed_attention(
         if query.is_cuda and not torch.compiler.is_compiling():
             attend = _compiled(attend)
         output: Tensor = attend(
-            query, key, value, block_mask=attention_mask, scale=scaling, enable_gqa=grouped
+            query,
+            key,
+            value,
+            block_mask=attention_mask,
+            scale=scaling,
+            enable_gqa=grouped,
+            kernel_options=_sizes(query),
         )
     else:
+        if attention_mask is not None and attention_mask.shape == NO_MASK:
+            attention_mask = None
         output = F.scaled_dot_product_attention(
             query, key, value, attn_mask=attention_mask, scale=scaling, enable_gqa=grouped
         )
@@ -137,6 +157,26 @@ def packed_attention(
 
 AttentionInterface.register(PACKED, packed_attention)
 AttentionMaskInterface.register(PACKED, sdpa_mask)  # for plain calls with a 2-D mask, or none
+
+
+def fastest(rows: Rows, config: Any, dtype: torch.dtype) -> Implementation:
+    """What runs these rows fastest on their device, the same bits twice where that is asked for.
+
+    Measured on an H200 (docs/speed.md). A mask for cuDNN grows with the square of the row's length;
+    flex skips the blocks in which nobody sees anybody.
+    """
+    if not rows.ids.is_cuda:
+        return "sdpa"
+    heads = config.num_attention_heads
+    grouped = getattr(config, "num_key_value_heads", None) not in {None, heads}
+    if (
+        torch.are_deterministic_algorithms_enabled()
+        or dtype not in HALVES
+        or _capability(rows.ids.device) < _HOPPER
+        or grouped  # such heads cuDNN is not given by torch
+    ):
+        return "flex"
+    return "cudnn" if rows.whole or rows.ids.shape[1] <= MASKED else "flex"
 
 
 def kernels(implementation: Implementation) -> AbstractContextManager[None]:
@@ -171,6 +211,19 @@ def _blocks(sees: MaskRule, size: torch.Size, device: torch.device) -> BlockMask
     create = _compiled(create_block_mask) if device.type == "cuda" else create_block_mask
     mask: BlockMask = create(sees, num_rows, None, length, length, device=device)
     return mask
+
+
+def _sizes(query: Tensor) -> dict[str, int] | None:
+    """Sizes for flex's forward kernel: on Hopper its own take twice as long as these."""
+    narrow = query.shape[-1] <= 64 and query.dtype in HALVES
+    if not (query.is_cuda and narrow and _capability(query.device) == _HOPPER):
+        return None
+    return {"fwd_BLOCK_M": 128, "fwd_BLOCK_N": 128, "fwd_num_warps": 8, "fwd_num_stages": 2}
+
+
+@functools.cache
+def _capability(device: torch.device) -> tuple[int, int]:
+    return torch.cuda.get_device_capability(device)
 
 
 @functools.cache

@@ -6,7 +6,7 @@ it: the mask rule (`attention`), positions that restart with each sequence, lang
 
     rows --masks, positions, languages--> base model --> States --sites--> LM head --> SiteLosses
 
-Attention dropout is off, under both realisations of the mask, since FlexAttention has none.
+Attention dropout is off, however the mask is realised, since FlexAttention has none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing_extensions import override
 
 from isoglot.errors import ModelError
 from isoglot.models import head, language_embeddings
-from isoglot.models.attention import PACKED, Implementation, kernels, masks
+from isoglot.models.attention import PACKED, Implementation, fastest, kernels, masks
 from isoglot.models.dropout import set_dropout
 from isoglot.models.head import HeadConfig, SiteLosses
 from isoglot.models.joined import join_projections
@@ -72,12 +72,14 @@ class ModelConfig:
     freeze: Literal["none", "body"] = "none"
     """`body`: train the embeddings and the LM head only; all between them stays as it is."""
     attention: Literal["auto", "sdpa", "flex", "cudnn"] = "auto"
-    """How the mask runs: flex on a GPU and sdpa elsewhere (auto), or always one of them; cudnn: as
-    sdpa, by cuDNN's kernels, for rows of one short length on a GPU."""
-    norms: Literal["wide", "narrow"] = "wide"
-    """What norms hand on under bf16: float32, or bf16, which is less to move."""
-    projections: Literal["apart", "joined"] = "apart"
-    """Queries, keys and values in three products, or in one where a model has three."""
+    """How the mask runs: the fastest way that `deterministic` leaves (auto), or always one: torch's
+    own attention, FlexAttention, or cuDNN's kernels, which are not deterministic."""
+    norms: Literal["auto", "wide", "narrow"] = "auto"
+    """What norms hand on under bf16: float32 (wide) or bf16, which is less to move; auto: narrow on
+    a GPU."""
+    projections: Literal["auto", "apart", "joined"] = "auto"
+    """Queries, keys and values in three products, or in one where a model has three; auto: in one
+    on a GPU."""
     head: HeadConfig = field(default_factory=HeadConfig)
     """How the LM head runs."""
     decoder: DecoderConfig | None = None
@@ -137,10 +139,10 @@ class Encoder(nn.Module):
                 module.requires_grad_(requires_grad=False)
         if self.settings.freeze == "body":
             _freeze_body(self.model)
-        if self.settings.norms == "narrow":
-            narrow_norms(self.model.base_model)
-        if self.settings.projections == "joined":
-            join_projections(self.model.base_model)
+        if self.settings.norms != "wide":
+            narrow_norms(self.model.base_model, only_on_gpu=self.settings.norms == "auto")
+        if self.settings.projections != "apart":
+            join_projections(self.model.base_model, only_on_gpu=self.settings.projections == "auto")
 
     @classmethod
     def build(
@@ -292,9 +294,9 @@ class Encoder(nn.Module):
 
     def _implementation(self, rows: Rows) -> Implementation:
         if self.settings.attention == "auto":
-            return "flex" if rows.ids.is_cuda else "sdpa"
-        if self.settings.attention == "cudnn" and not rows.ids.is_cuda:
-            return "sdpa"
+            return fastest(rows, self.model.config, self._query_dtype(rows))
+        if self.settings.attention == "cudnn":
+            return "cudnn" if rows.ids.is_cuda else "sdpa"
         if self.settings.attention == "flex" and not rows.ids.is_cuda and self.training:
             raise ModelError(
                 "FlexAttention has no backward pass on a CPU. Leave model.attention at auto."

@@ -18,7 +18,7 @@ _NAMES = (("query", "key", "value"), ("q_proj", "k_proj", "v_proj"))
 """What transformers calls them. Where one layer makes all three (ModernBERT) there is none."""
 
 
-def join_projections(model: nn.Module) -> int:
+def join_projections(model: nn.Module, *, only_on_gpu: bool = False) -> int:
     """Let queries, keys and values of all attention layers come of one product; gives how many."""
     found = [
         [getattr(module, name) for name in names]
@@ -28,7 +28,7 @@ def join_projections(model: nn.Module) -> int:
     ]
     found = [layers for layers in found if len({layer.bias is None for layer in layers}) == 1]
     for layers in found:
-        together = _Together(layers)
+        together = _Together(layers, only_on_gpu=only_on_gpu)
         for number, layer in enumerate(layers):
             layer.forward = functools.partial(together.part, number)
     return len(found)
@@ -37,14 +37,14 @@ def join_projections(model: nn.Module) -> int:
 class _Together:
     """Layers that read the same."""
 
-    def __init__(self, layers: list[nn.Linear]) -> None:
-        self.layers = layers
+    def __init__(self, layers: list[nn.Linear], *, only_on_gpu: bool) -> None:
+        self.layers, self.only_on_gpu = layers, only_on_gpu
         self.input: Tensor | None = None
         self.outputs: tuple[Tensor, ...] = ()
 
     def part(self, number: int, input: Tensor) -> Tensor:  # noqa: A002 (the name it has in torch)
         """What one of the layers makes of an input."""
-        if number == 0:
+        if number == 0 and (input.is_cuda or not self.only_on_gpu):
             self.input, self.outputs = input, self.all_of(input)
         same, outputs = input is self.input, self.outputs
         if not same or number == len(self.layers) - 1:  # nobody asks again: let go of it

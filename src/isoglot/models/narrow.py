@@ -9,6 +9,7 @@ once. Where norms stand beside the stream and embeddings enter it as they are (E
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,15 +19,18 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-def narrow_norms(model: nn.Module) -> None:
+def narrow_norms(model: nn.Module, *, only_on_gpu: bool = False) -> None:
     """Let all norms of a model hand on the autocast's arithmetic, where there is one."""
+    rounded = functools.partial(_rounded, only_on_gpu=only_on_gpu)
     for module in model.modules():
         if type(module).__name__.endswith("Norm"):
-            module.register_forward_hook(_rounded)
+            module.register_forward_hook(rounded)
 
 
-def _rounded(_module: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+def _rounded(
+    _module: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor, *, only_on_gpu: bool
+) -> Tensor:
     device = output.device.type
-    if torch.is_autocast_enabled(device):
+    if torch.is_autocast_enabled(device) and (output.is_cuda or not only_on_gpu):
         return output.to(torch.get_autocast_dtype(device))
     return output

@@ -7,6 +7,7 @@ tokens go through the model on the CPU: exactness is cheap there.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -93,8 +94,7 @@ def _rows(encoder: Encoder) -> tuple[Rows, int]:
 def _with_other_ids(encoder: Encoder, rows: Rows, where: slice) -> Rows:
     ids = rows.ids.clone()
     ids[:, where] = _ids(encoder, ids.shape[1], step=11)[:, where]
-    fields = {name: getattr(rows, name) for name in Rows.__slots__}
-    return Rows(**{**fields, "ids": ids})
+    return replace(rows, ids=ids)
 
 
 def _ids(encoder: Encoder, length: int, *, step: int) -> Tensor:

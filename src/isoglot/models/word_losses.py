@@ -35,7 +35,8 @@ def word_losses(
 ) -> tuple[Tensor, Tensor]:
     """Cross-entropy (N,) in float32 or better, and whether the likeliest word was right.
 
-    A site whose target is IGNORE has loss 0, is not right and gives no gradient.
+    A site whose target is IGNORE has loss 0, is not right and gives no gradient. Where two words
+    are the likeliest, none is.
 
     Args:
         states: (N, D) what the product meets.
@@ -91,7 +92,9 @@ def _compare(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     denominators = (total.log() + highest)[:, 0]
     right = logits.gather(1, targets.clamp(min=0)[:, None])[:, 0]
     losses = torch.where(targets == IGNORE, 0.0, denominators - right)
-    return losses, denominators, logits.argmax(dim=-1) == targets
+    # alone at the top, rather than the first of the highest, which would take a search of its own
+    rivals = (logits >= right[:, None]).sum(dim=-1)
+    return losses, denominators, (rivals == 1) & (targets != IGNORE)
 
 
 def _gradient(logits: Tensor, denominators: Tensor, targets: Tensor, slopes: Tensor) -> Tensor:

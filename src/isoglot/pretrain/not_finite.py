@@ -35,8 +35,8 @@ def _written(step: int, micro: list[Batch], folder: Path, rank: int) -> Path:
 
     tensors = {}
     for number, batch in enumerate(micro):
-        for name in batch.rows.__slots__:
-            tensors[f"{number}.{name}"] = getattr(batch.rows, name).clone()
+        for name, tensor in batch.rows.tensors().items():
+            tensors[f"{number}.{name}"] = tensor.clone()
         tensors[f"{number}.site_positions"] = batch.positions
         tensors[f"{number}.site_targets"] = batch.targets
     folder.mkdir(parents=True, exist_ok=True)

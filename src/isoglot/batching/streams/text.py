@@ -1,8 +1,10 @@
 """The stream of running text: consecutive sentences filled up to a row, or single sentences.
 
-`unit: stream` cuts each document into blocks of whole sentences, as many as fit into a row (XLM's
-256-token streams); only a sentence longer than a row is cut. `unit: sentence` draws sentences one
-by one. Either way a block is a range of tokens in one shard, found once when the stream is opened.
+`unit: stream` cuts each document into blocks of whole sentences, as many as fit into a row; only a
+sentence longer than a row is cut. `unit: tokens` cuts wherever a block is full, and leaves no
+padding but at the ends of documents (as XLM's code cuts its streams). `unit: sentence` draws
+sentences one by one. In every case a block is a range of tokens in one shard, found once when the
+stream is opened.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ class TextStream(StreamConfig):
     kind: ClassVar[str] = "text"
     reads: ClassVar[str] = "text"
 
-    unit: Literal["stream", "sentence"] = "stream"
-    """One draw is a block of consecutive sentences that fills a row, or one sentence."""
+    unit: Literal["stream", "tokens", "sentence"] = "stream"
+    """One draw is a block of consecutive sentences that fills a row, the same cut anywhere so that
+    it fills the row exactly, or one sentence."""
     max_length: int | None = None
     """Longest block in tokens, without special tokens at its edges; none means what fits a row."""
     separators: bool = False
@@ -110,7 +113,11 @@ class TextPart(Part):
                 if config.across_documents:
                     documents = np.zeros_like(documents)
                 starts, stops, lengths = _blocks(
-                    offsets, documents, limit, int(self.separator is not None)
+                    offsets,
+                    documents,
+                    limit,
+                    int(self.separator is not None),
+                    whole=config.unit == "stream",
                 )
             found.append((np.full(len(starts), number, np.int32), starts, stops, lengths))
         columns = zip(*found, strict=True) if found else ([np.zeros(0, np.int64)],) * 4
@@ -177,9 +184,13 @@ class TextPart(Part):
 
 @njit(cache=True)
 def _blocks(
-    offsets: LongArray, documents: IntArray, limit: int, separator: int
+    offsets: LongArray,
+    documents: IntArray,
+    limit: int,
+    separator: int,
+    whole: bool,  # noqa: FBT001 (numba has no keyword-only arguments)
 ) -> tuple[LongArray, LongArray, LongArray]:  # pragma: no cover - compiled
-    """Greedy blocks of whole sentences of at most `limit` tokens, separators counted."""
+    """Greedy blocks of (whole) sentences of at most `limit` tokens, separators counted."""
     most = len(offsets) + (offsets[-1] - offsets[0]) // max(limit, 1) + 1
     starts = np.empty(most, np.int64)
     stops = np.empty(most, np.int64)
@@ -192,11 +203,12 @@ def _blocks(
             continue
         same = documents[row] == document
         document = documents[row]
-        if length > 0 and same and length + separator + size <= limit:
-            stops[n - 1] = stop
-            length += separator + size
-            lengths[n - 1] = length
-            continue
+        room = limit - length - separator
+        if length > 0 and same and room > 0 and (size <= room or not whole):
+            piece = min(size, room)
+            start += piece
+            length += separator + piece
+            stops[n - 1], lengths[n - 1] = start, length
         while start < stop:
             piece = min(limit, stop - start)
             starts[n], stops[n], lengths[n] = start, start + piece, piece
