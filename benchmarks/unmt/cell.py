@@ -60,14 +60,16 @@ def run_cell(
     logging.disable_progress_bar()
     say = partial(print, flush=True)
     loaded = shortened(load_recipe(recipe, [f"seed={seed}", *settings]), share)
-    started = time.time()
+    started, asked = time.time(), False
 
     def listen(step: Step) -> None:
+        nonlocal asked
         if step.step % 500 == 0:
             numbers = {**step.losses, **step.metrics}
             told = "  ".join(f"{name} {value:.3f}" for name, value in numbers.items())
             say(f"{folder.name}  step {step.step}  {told}")
-        if time.time() > until:
+        if time.time() > until and not asked:  # asked twice, a run goes at once
+            asked = True
             os.kill(os.getpid(), signal.SIGINT)  # the run saves a checkpoint and returns
 
     done = pretrain(

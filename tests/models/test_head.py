@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from isoglot.models.attention import masks
 from isoglot.models.head import HeadConfig, LMHead, site_losses
+from isoglot.models.word_losses import _WordLosses
 from isoglot.types import IGNORE
 from tests.models.tiny import ARCHITECTURES, VOCABULARY, tiny_encoder
 from tests.models.worked_rows import mixed_rows
@@ -155,3 +156,20 @@ def test_losses_are_float32_under_bf16_weights():
     encoder.model.lm_head.to(torch.bfloat16)
     found = encoder.site_losses(states, torch.arange(4), torch.arange(4), torch.ones(4))
     assert found.losses.dtype == torch.float32
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_rows_that_mean_no_word_change_nothing(bias):
+    """A GPU gets them; here they are asked for."""
+    torch.manual_seed(0)
+    states, words = torch.randn(9, 6).double(), torch.randn(11, 6).double()
+    own = torch.randn(11).double() if bias else torch.zeros(11).double()
+    targets = torch.tensor([0, 3, 10, IGNORE, 5, 5, 1, 9, 2])
+    found = []
+    for multiple in (1, 8):
+        given = [tensor.clone().requires_grad_() for tensor in (states, words, own)]
+        losses, correct = _WordLosses.apply(*given, targets, multiple)
+        gradients = torch.autograd.grad(losses.square().sum(), given)
+        found.append((losses.detach(), correct, *gradients))
+    for filled, plain in zip(found[1], found[0], strict=True):
+        torch.testing.assert_close(filled, plain, rtol=1e-12, atol=1e-12)

@@ -84,7 +84,7 @@ def naive_loss(settings, batch, states, output, counts, special):
     """Eq. 3 or Eq. 6, a pair at a time."""
     rows = batch.rows
     length, total = rows.ids.shape[1], states.new_zeros(())
-    flat = {name: getattr(rows, name).flatten().tolist() for name in rows.__slots__}
+    flat = {name: tensor.flatten().tolist() for name, tensor in rows.tensors().items()}
     ids = list(flat["ids"])
     for start, stop in batch.spans.values():
         for place, target in zip(

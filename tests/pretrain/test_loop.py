@@ -134,7 +134,7 @@ def joined(batches):
     """Several micro-batches as one."""
     first = batches[0]
     length = first.rows.ids.numel()
-    rows = {n: torch.cat([getattr(b.rows, n) for b in batches]) for n in first.rows.__slots__}
+    rows = {n: torch.cat([getattr(b.rows, n) for b in batches]) for n in first.rows.tensors()}
     positions, targets, spans = [], [], {}
     filled = 0
     for name in first.spans:

@@ -180,18 +180,18 @@ def fastest(rows: Rows, config: Any, dtype: torch.dtype) -> Implementation:
 
 
 def kernels(implementation: Implementation) -> AbstractContextManager[None]:
-    """The kernels to prefer while a model runs: torch's own choice, unless cuDNN's are asked for.
+    """The kernels to choose from while a model runs: cuDNN's where they are asked for, only there.
 
-    They build a plan for every shape and do not give the same bits twice, so nobody gets them
-    unasked.
+    They do not give the same bits twice, and a plan is made for every shape, which takes half a
+    second: batches that are each of a shape of their own would wait for little else. torch prefers
+    them on a Hopper GPU.
     """
-    if implementation != "cudnn":
+    if implementation == "flex" or not torch.cuda.is_available():
         return nullcontext()
-    others = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-    preferred: AbstractContextManager[None] = sdpa_kernel(
-        [SDPBackend.CUDNN_ATTENTION, *others], set_priority=True
-    )
-    return preferred
+    others = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    first = [SDPBackend.CUDNN_ATTENTION] if implementation == "cudnn" else []
+    chosen: AbstractContextManager[None] = sdpa_kernel([*first, *others], set_priority=True)
+    return chosen
 
 
 def _additive(

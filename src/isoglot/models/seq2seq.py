@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from isoglot.errors import ModelError
 from isoglot.models import by_language, head
+from isoglot.models.attention import kernels
 from isoglot.models.by_language import ByLanguage
 from isoglot.models.seq2seq_build import around, is_seq2seq, made, opened
 from isoglot.models.writing import WritingConfig, Written, write
@@ -122,7 +123,7 @@ class Seq2Seq(nn.Module):
             visible: (B, L) bool: the positions of the main rows that it may look at.
         """
         rows = decoding.rows
-        with self.by_language.speaking(rows.languages[:, 0]):
+        with kernels("sdpa"), self.by_language.speaking(rows.languages[:, 0]):
             # padding is at the end, where causal attention does not look
             output = self.model.decoder.roberta(
                 input_ids=rows.ids,
@@ -154,7 +155,7 @@ class Seq2Seq(nn.Module):
         tokens = visible.sum(dim=1) - 2  # the language, the end
         limits = settings.limit(tokens).long().clamp(max=self.encoder.max_positions - 2)
         states = self.encoder(rows).hidden
-        with self.by_language.speaking(languages):
+        with kernels("sdpa"), self.by_language.speaking(languages):
             return write(
                 self.model,
                 states,

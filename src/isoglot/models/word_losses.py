@@ -17,7 +17,6 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from typing_extensions import override
 
@@ -45,15 +44,10 @@ def word_losses(
         targets: (N,) right words, or IGNORE.
     """
     device = states.device.type
-    if torch.is_autocast_enabled(device):
-        dtype = torch.get_autocast_dtype(device)
-        states, words = states.to(dtype), words.to(dtype)
-    bias = words.new_zeros(len(words)) if bias is None else bias.to(words.dtype)
-    missing = -len(words) % MULTIPLE
-    if states.is_cuda and missing:
-        words = F.pad(words, (0, 0, 0, missing))
-        bias = F.pad(bias, (0, missing), value=float("-inf"))
-    losses, correct = _WordLosses.apply(states, words, bias, targets)
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else words.dtype
+    bias = words.new_zeros(len(words)) if bias is None else bias
+    multiple = MULTIPLE if states.is_cuda else 1
+    losses, correct = _WordLosses.apply(states.to(dtype), words, bias, targets, multiple)
     return losses, correct
 
 
@@ -63,8 +57,11 @@ class _WordLosses(torch.autograd.Function):
     @staticmethod
     @override
     def forward(
-        ctx: Any, states: Tensor, words: Tensor, bias: Tensor, targets: Tensor
+        ctx: Any, states: Tensor, words: Tensor, bias: Tensor, targets: Tensor, multiple: int
     ) -> tuple[Tensor, Tensor]:
+        ctx.number, ctx.dtypes = len(words), (words.dtype, bias.dtype)
+        words = _filled(words, states.dtype, multiple, 0.0)
+        bias = _filled(bias, states.dtype, multiple, float("-inf"))
         logits = torch.addmm(bias, states, words.T)
         losses, denominators, correct = _where(states, _compare)(logits, targets)
         ctx.save_for_backward(states, words, logits, denominators, targets)
@@ -76,12 +73,25 @@ class _WordLosses(torch.autograd.Function):
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
         states, words, logits, denominators, targets = ctx.saved_tensors
         wanted = _where(states, _gradient)(logits, denominators, targets, slopes[0])
+        n, (of_words, of_bias) = ctx.number, ctx.dtypes
         return (
             wanted @ words if ctx.needs_input_grad[0] else None,
-            wanted.T @ states if ctx.needs_input_grad[1] else None,
-            wanted.sum(0) if ctx.needs_input_grad[2] else None,
+            (wanted.T @ states)[:n].to(of_words) if ctx.needs_input_grad[1] else None,
+            wanted.sum(0)[:n].to(of_bias) if ctx.needs_input_grad[2] else None,
+            None,
             None,
         )
+
+
+def _filled(rows: Tensor, dtype: torch.dtype, multiple: int, value: float) -> Tensor:
+    """Rows in an arithmetic, filled up to a multiple: one copy, if any."""
+    missing = -len(rows) % multiple
+    if not missing:
+        return rows.to(dtype)
+    filled = rows.new_empty((len(rows) + missing, *rows.shape[1:]), dtype=dtype)
+    filled[: len(rows)] = rows
+    filled[len(rows) :] = value
+    return filled
 
 
 def _compare(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:

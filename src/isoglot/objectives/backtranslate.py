@@ -127,6 +127,7 @@ class BackTranslation(DecodedPrediction):
 
 def _fill(rows: Rows, places: Tensor, written: Written, end: int) -> None:
     """Put what was written between the first token and the last of some rows."""
+    rows.whole = False
     width, device = rows.ids.shape[1], rows.ids.device
     token = torch.arange(width, device=device)
     last = written.lengths[:, None] + 1
