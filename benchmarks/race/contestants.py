@@ -147,6 +147,8 @@ def trainer(given: argparse.Namespace, *, best: bool) -> None:
         flags = {"torch_compile": on_gpu, "optim": "adamw_torch_fused"}
         if given.input != "rows":
             flags["train_sampling_strategy"] = "group_by_length"
+            # torch prefers cuDNN's attention on Hopper and plans it anew for every width
+            torch.backends.cuda.enable_cudnn_sdp(enabled=False)
     arguments = TrainingArguments(
         output_dir=tempfile.mkdtemp(),
         per_device_train_batch_size=max(1, per_step // given.split),

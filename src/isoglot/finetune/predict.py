@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from isoglot.models.attention import kernels
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,7 +23,8 @@ def predictions(model: Any, head: Head[Any, Any], examples: Sequence[Any]) -> li
     was_training = model.training
     model.eval()
     try:
-        return head.predict(examples, pieces, _logits(model, head, pieces))
+        with kernels("sdpa"):
+            return head.predict(examples, pieces, _logits(model, head, pieces))
     finally:
         model.train(was_training)
 

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from isoglot.finetune.batches import Batches
 from isoglot.finetune.layerwise import parameter_groups
+from isoglot.models.attention import kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,7 +64,8 @@ def train(
         callbacks=[_Listener(best, progress)],
     )
     trainer.remove_callback(PrinterCallback)
-    trainer.train()
+    with kernels("sdpa"):
+        trainer.train()
     best.restore(model)
 
 
