@@ -76,7 +76,7 @@ def isoglot(given: argparse.Namespace) -> None:
         batch=replace(
             config.batch,
             rows=given.rows,
-            micro_rows=given.rows // given.split // int(os.environ.get("WORLD_SIZE", "1")),
+            micro_rows=min(given.micro_rows, given.rows // int(os.environ.get("WORLD_SIZE", "1"))),
             row_length=given.row_length,
         ),
         loader=replace(config.loader, workers=given.workers),
@@ -127,6 +127,7 @@ def trainer(given: argparse.Namespace, *, best: bool) -> None:
         map(list, text_blocks(corpus, given) if given.input == "rows" else pairs(corpus, given))
     )
     mean = statistics.mean(map(len, examples))
+    split = given.rows // given.micro_rows
     per_step = round(given.rows * given.row_length / mean)
     clock = Clock(given.warm_up, given.steps)
     lengths: list[list[int]] = []
@@ -151,8 +152,8 @@ def trainer(given: argparse.Namespace, *, best: bool) -> None:
             torch.backends.cuda.enable_cudnn_sdp(enabled=False)
     arguments = TrainingArguments(
         output_dir=tempfile.mkdtemp(),
-        per_device_train_batch_size=max(1, per_step // given.split),
-        gradient_accumulation_steps=given.split,
+        per_device_train_batch_size=max(1, per_step // split),
+        gradient_accumulation_steps=split,
         max_steps=steps,
         bf16=on_gpu,
         use_cpu=not on_gpu,
@@ -174,7 +175,7 @@ def trainer(given: argparse.Namespace, *, best: bool) -> None:
         callbacks=[Listening()],
     ).train()
     taken = [
-        functools.reduce(operator.iadd, lengths[i * given.split : (i + 1) * given.split], [])
+        functools.reduce(operator.iadd, lengths[i * split : (i + 1) * split], [])
         for i in range(steps)
     ]
     counted = [length for step in taken[given.warm_up :] for length in step]
@@ -246,13 +247,14 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--rows", type=int, default=64)
     parser.add_argument("--row-length", type=int, default=512)
-    parser.add_argument("--split", type=int, default=1, help="micro-batches of a step")
+    parser.add_argument("--micro-rows", type=int, help="at a time; none: all of them")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warm-up", type=int, default=8)
     parser.add_argument("--workers", type=int, default=8)
-    parser.add_argument("--most", type=int, default=20_000, help="rows read of each language")
+    parser.add_argument("--most", type=int, default=10_000, help="lines read of each language")
     parser.add_argument("--deterministic", action="store_true")
     given = parser.parse_args()
+    given.micro_rows = given.micro_rows or given.rows
     if given.who == "isoglot":
         isoglot(given)
     else:

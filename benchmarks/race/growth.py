@@ -59,7 +59,7 @@ def point(given: argparse.Namespace, recipe: str, *, processes: int = 1, **chang
         if processes > 1:
             start[1:2] = ["-m", "torch.distributed.run", f"--nproc-per-node={processes}", "-m"]
         command = [*start, "isoglot", str(given.corpus), folder, "--recipe", recipe]
-        for name in ("rows", "row_length", "steps", "warm_up", "workers"):
+        for name in ("rows", "micro_rows", "row_length", "steps", "warm_up", "workers"):
             command += [f"--{name.replace('_', '-')}", str(settings[name])]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -76,7 +76,10 @@ def measure(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
         print(f"{series:<12} {at:>8}", reached, flush=True)
 
     for length in given.lengths:
-        note("row length", length, point(given, mlm, row_length=length, rows=tokens // length))
+        rows = tokens // length
+        micro = max(1, given.micro_rows * given.row_length // length)
+        reached = point(given, mlm, row_length=length, rows=rows, micro_rows=micro)
+        note("row length", length, reached)
     for words in given.words:
         note("words", words, point(given, mlm, vocabulary=words))
     with tempfile.TemporaryDirectory() as folder:
@@ -119,6 +122,7 @@ def main() -> None:
     parser.add_argument("--size", default="base")
     parser.add_argument("--vocabulary", type=int, default=250_002)
     parser.add_argument("--rows", type=int, default=64)
+    parser.add_argument("--micro-rows", type=int, help="at a time; none: all of them")
     parser.add_argument("--row-length", type=int, default=512)
     parser.add_argument("--lengths", nargs="*", type=int, default=[128, 512, 2048, 8192])
     parser.add_argument("--words", nargs="*", type=int, default=[32_000, 64_000, 128_000, 250_002])
@@ -129,6 +133,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=8)
     given = parser.parse_args()
     given.corpus = given.corpus.resolve()
+    given.micro_rows = given.micro_rows or given.rows
     found = measure(given)
     given.out.mkdir(parents=True, exist_ok=True)
     path = given.out / f"growth-{machine.name()}.json"

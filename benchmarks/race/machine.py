@@ -7,6 +7,7 @@ import platform
 import statistics
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -27,7 +28,7 @@ def matmul_peak() -> float:
 
 def _products(size: int) -> float:
     on_gpu = torch.cuda.is_available()
-    kind = {"device": "cuda", "dtype": torch.bfloat16} if on_gpu else {}
+    kind: dict[str, Any] = {"device": "cuda", "dtype": torch.bfloat16} if on_gpu else {}
     left, right = torch.randn(size, size, **kind), torch.randn(size, size, **kind)
     for _ in range(3):
         left @ right

@@ -5,7 +5,8 @@
 Same text, same weights to start from, same tokens a step, each contestant in a process of its own.
 Tokens are real ones: padding earns nothing. `share` is the arithmetic of the model (`work.py`) over
 what this machine reaches in large matrix products. Ratios are what to quote. Writes
-race-MACHINE.json and prints the tables.
+race-MACHINE.json as it goes and prints a table; who has finished there, with the same shapes, does
+not run again.
 """
 
 from __future__ import annotations
@@ -63,21 +64,32 @@ def run_one(name: str, model: Path, given: argparse.Namespace) -> dict[str, Any]
     command[4:4] = [str(given.corpus), str(model)]
     for setting in ("rows", "row_length", "steps", "warm_up", "workers"):
         command += [f"--{setting.replace('_', '-')}", str(getattr(given, setting))]
-    for split in (given.split * more for more in (1, 2, 4, 8, 16)):
+    micro_rows = given.micro_rows or given.rows
+    while True:
         done = subprocess.run(
-            [*command, "--split", str(split)],
+            [*command, "--micro-rows", str(micro_rows)],
             capture_output=True, text=True, check=False, env=os.environ,
         )  # fmt: skip
         if done.returncode == 0:
-            return {"split": split, **json.loads(done.stdout.strip().splitlines()[-1])}
-        if "out of memory" not in done.stderr.lower():
-            break
-    return {"error": done.stderr.strip().splitlines()[-1]}
+            return {"micro_rows": micro_rows, **json.loads(done.stdout.strip().splitlines()[-1])}
+        if "out of memory" not in done.stderr.lower() or micro_rows % 2:
+            return {"error": done.stderr.strip().splitlines()[-1]}
+        micro_rows //= 2
+
+
+def finished(path: Path, shape: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Who has run with these shapes already, and what they reached."""
+    if not path.is_file():
+        return {}
+    told = json.loads(path.read_text(encoding="utf-8"))
+    if told["shape"] != shape:
+        raise SystemExit(f"{path} is of {told['shape']}. Name another folder with --out.")
+    return {name: one for name, one in told["found"].items() if "error" not in one}
 
 
 def table(found: dict[str, dict[str, Any]], peak: float) -> str:
     lines = [
-        "| | tokens/s | of the Trainer's | ms a step | peak GiB | share of matmul peak |",
+        "| | rows at a time | tokens/s | of the Trainer's | peak GiB | share of matmul peak |",
         "|---|--:|--:|--:|--:|--:|",
     ]
     for name, one in found.items():
@@ -86,10 +98,9 @@ def table(found: dict[str, dict[str, Any]], peak: float) -> str:
             continue
         base = found.get(f"{name.split(':')[0]}: Trainer, default flags", {})
         ratio = one["tokens_per_second"] / base["tokens_per_second"] if "step_ms" in base else None
-        note = f" ({one['split']} micro-batches)" if one["split"] > 1 else ""
         lines.append(
-            f"| {name}{note} | {one['tokens_per_second']:,.0f} "
-            f"| {f'{ratio:.2f}×' if ratio else ''} | {one['step_ms']:.1f} "
+            f"| {name} | {one['micro_rows']} | {one['tokens_per_second']:,.0f} "
+            f"| {f'{ratio:.2f}×' if ratio else ''} "
             f"| {one['peak_gib']:.1f} | {100 * one['operations_per_second'] / peak:.1f} % |"
         )
     return "\n".join(lines)
@@ -104,7 +115,7 @@ def main() -> None:
     parser.add_argument("--vocabulary", type=int, default=250_002)
     parser.add_argument("--rows", type=int, default=128, help="of a step")
     parser.add_argument("--row-length", type=int, default=512)
-    parser.add_argument("--split", type=int, default=2, help="micro-batches of a step, at least")
+    parser.add_argument("--micro-rows", type=int, help="at a time, at the most; none: all of them")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warm-up", type=int, default=8)
     parser.add_argument("--workers", type=int, default=8)
@@ -112,19 +123,20 @@ def main() -> None:
     given.corpus = given.corpus.resolve()
     peak = machine.matmul_peak()
     print(f"{machine.name()}: matrix products at {peak / 1e12:.1f} TFLOP/s", flush=True)
-    found: dict[str, dict[str, Any]] = {}
+    path = given.out / f"race-{machine.name()}.json"
+    shape = {name: getattr(given, name) for name in ("size", "vocabulary", "rows", "row_length")}
+    found = finished(path, shape)
     with tempfile.TemporaryDirectory() as folder:
         make_model(Path(folder), given)
         losses = same_loss(Path(folder), given.corpus, given.row_length)
         print("one batch, two losses: Trainer's {:.5f}, Isoglot's {:.5f}".format(*losses))
         for name in CONTESTANTS:
-            if given.only and not any(word in name for word in given.only):
+            if name in found or (given.only and not any(word in name for word in given.only)):
                 continue
             found[name] = run_one(name, Path(folder), given)
             print(f"{name:<34}", found[name], flush=True)
-            told = {"machine": machine.name(), "peak": peak, "losses": losses, "found": found}
+            told = {"shape": shape, "peak": peak, "losses": losses, "found": found}
             given.out.mkdir(parents=True, exist_ok=True)
-            path = given.out / f"race-{machine.name()}.json"
             path.write_text(json.dumps(told, indent=1), encoding="utf-8")
     print(f"\n{given.size}, {given.vocabulary:,} words, {given.rows} x {given.row_length} tokens")
     print(table(found, peak))

@@ -39,7 +39,7 @@ class Work:
         pairs = 12 * layers * width
         there_and_back = 6 * body * self.tokens + pairs * self.squares
         there = (6 * body * self.side_tokens + pairs * self.side_squares) / 3
-        return there_and_back + there + 6 * head * self.sites
+        return float(there_and_back + there + 6 * head * self.sites)
 
 
 def work_of(steps: list[list[Batch]]) -> Work:

@@ -1,0 +1,81 @@
+"""The race's own arithmetic: what a step's work is, who is compared with whom."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+import torch
+from benchmarks.race.run import finished, table
+from benchmarks.race.work import Work, _sizes, of_lengths
+from transformers import XLMRobertaConfig
+
+from isoglot.types import Rows
+
+SHAPE = XLMRobertaConfig(
+    vocab_size=50, hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16
+)
+
+
+def test_the_work_is_that_of_the_products():
+    """Counted by torch itself, forward; there and back it is three times that."""
+    from torch.utils.flop_counter import FlopCounterMode
+    from transformers import XLMRobertaForMaskedLM
+
+    shape = copy.deepcopy(SHAPE)
+    shape._attn_implementation = "eager"  # of fused attention it knows nothing on a CPU
+    model = XLMRobertaForMaskedLM(shape).eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(torch.full((1, 12), 5))
+    work = Work(tokens=12, squares=144, sites=12)
+    assert 3 * counter.get_total_flops() == pytest.approx(work.operations(SHAPE), rel=0.01)
+
+
+def test_rows_that_are_only_encoded_cost_a_third():
+    trained, encoded = Work(5, 25, 0), Work(0, 0, 0, side_tokens=5, side_squares=25)
+    assert trained.operations(SHAPE) == pytest.approx(3 * encoded.operations(SHAPE))
+
+
+def test_sizes_leave_padding_out():
+    sequences = torch.tensor([[0, 0, 1, -1], [0, -1, -1, -1], [-1, -1, -1, -1]])
+    rows = Rows(**{name: sequences for name in Rows.__slots__ if name != "whole"})
+    assert _sizes(rows) == (4, 4 + 1 + 1)
+    assert of_lengths([2, 1, 1], 0.5, 1) == Work(4, 6, 2)
+
+
+def reached(speed, **more):
+    return {
+        "tokens_per_second": speed,
+        "step_ms": 1.0,
+        "peak_gib": 2.0,
+        "operations_per_second": 25.0,
+        "micro_rows": 4,
+        **more,
+    }
+
+
+def test_everybody_is_compared_with_the_trainer_on_the_same_input():
+    found = {
+        "rows: Trainer, default flags": reached(100),
+        "rows: Isoglot": reached(450),
+        "pairs: Trainer, default flags": {"error": "out of memory"},
+        "pairs: Isoglot": reached(300),
+        "mix: ppa": reached(200),
+    }
+    lines = table(found, peak=100.0).splitlines()[2:]
+    assert "| 450 | 4.50× |" in lines[1]
+    assert "25.0 %" in lines[1]
+    assert "failed: out of memory" in lines[2]
+    assert "| 300 |  |" in lines[3]
+    assert "| 200 |  |" in lines[4]
+
+
+def test_who_has_finished_does_not_run_again(tmp_path):
+    path, shape = tmp_path / "race.json", {"rows": 4}
+    assert finished(path, shape) == {}
+    found = {"a": reached(1), "b": {"error": "no"}}
+    path.write_text(json.dumps({"shape": shape, "found": found}))
+    assert finished(path, shape) == {"a": found["a"]}
+    with pytest.raises(SystemExit, match="Name another folder"):
+        finished(path, {"rows": 8})
