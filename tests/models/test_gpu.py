@@ -1,4 +1,4 @@
-"""FlexAttention as it runs in training: fused, with a backward pass, compiled once."""
+"""Attention as it runs in training on a GPU: fused, with a backward pass, compiled once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 
 from isoglot.models.attention import fastest
 from isoglot.types import Rule
+from tests.models.there_and_back import relative, states_and_gradients
 from tests.models.tiny import ARCHITECTURES, pack, random_tokens, replace, tiny_encoder
 from tests.models.worked_rows import mixed_rows
 
@@ -19,35 +20,21 @@ pytestmark = [
 ]
 
 
-def states_and_gradients(architecture, attention, dtype):
-    """Everything that comes out of a pass there and back, as two vectors."""
-    encoder = tiny_encoder(architecture, attention=attention).cuda()
-    _, rows = mixed_rows()
-    with torch.autocast("cuda", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
-        hidden = encoder(rows.to("cuda")).hidden
-    hidden = hidden.float()[(rows.sequences >= 0).cuda()]
-    (hidden * torch.linspace(-1, 1, hidden.shape[1], device="cuda")).sum().backward()
-    found = [weight.grad.flatten() for weight in encoder.parameters() if weight.grad is not None]
-    return hidden.detach().flatten(), torch.cat(found)
-
-
-def relative(left, right):
-    return ((left - right).norm() / right.norm()).item()
+def passed(architecture, attention, *, bf16=False):
+    return states_and_gradients(tiny_encoder(architecture, attention=attention).cuda(), bf16=bf16)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_flex_is_sdpa(architecture):
-    flex = states_and_gradients(architecture, "flex", torch.float32)
-    sdpa = states_and_gradients(architecture, "sdpa", torch.float32)
+    flex, sdpa = passed(architecture, "flex"), passed(architecture, "sdpa")
     for ours, reference in zip(flex, sdpa, strict=True):
         assert relative(ours, reference) < 1e-4
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_flex_loses_no_more_to_bf16_than_sdpa(architecture):
-    exact = states_and_gradients(architecture, "sdpa", torch.float32)
-    flex = states_and_gradients(architecture, "flex", torch.bfloat16)
-    sdpa = states_and_gradients(architecture, "sdpa", torch.bfloat16)
+    exact = passed(architecture, "sdpa")
+    flex, sdpa = (passed(architecture, attention, bf16=True) for attention in ("flex", "sdpa"))
     for ours, theirs, reference in zip(flex, sdpa, exact, strict=True):
         assert relative(ours, reference) < 1.5 * relative(theirs, reference)
 
@@ -113,37 +100,29 @@ def test_losses_at_sites_are_those_of_a_cpu(architecture):
 @pytest.mark.parametrize("architecture", ["xlm-r", "eurobert"])
 def test_faster_ways_lose_little_to_bf16_when_compiled(architecture, settings):
     torch.compiler.reset()
-    rows = mixed_rows()[1].to("cuda")
-    real = rows.sequences >= 0
-    exact = tiny_encoder(architecture).cuda()(rows).hidden[real]
+    exact = passed(architecture, "sdpa")
     found = []
-    usual: dict[str, str] = {}
-    for chosen in (usual, settings):
+    usual = {"norms": "wide", "projections": "apart", "attention": "sdpa"}
+    for chosen in (usual, usual | settings):
         encoder = tiny_encoder(architecture, **chosen).cuda()
         encoder.compile()
-        with torch.autocast("cuda", dtype=torch.bfloat16):
-            hidden = encoder(rows).hidden[real]
-        hidden.sum().backward()
-        found.append(relative(hidden.float(), exact))
-    assert found[1] < 2 * found[0]
+        found.append(states_and_gradients(encoder, bf16=True))
+    for theirs, ours, reference in zip(*found, exact, strict=True):
+        assert relative(ours, reference) < 2 * relative(theirs, reference)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_whole_rows_lose_no_more_to_bf16_without_a_mask(compiled):
     torch.compiler.reset()
     rng = np.random.default_rng(0)
-    rows = pack([[random_tokens(rng, Rule.FULL, 64)] for _ in range(2)], 64).to("cuda")
+    rows = pack([[random_tokens(rng, Rule.FULL, 64)] for _ in range(2)], 64)
     found = []
     for attention, exact in (("sdpa", True), ("sdpa", False), ("cudnn", False)):
         rows.whole = attention == "cudnn"
         encoder = tiny_encoder("xlm-r", attention=attention).cuda()
         if compiled and not exact:
             encoder.compile()
-        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=not exact):
-            hidden = encoder(rows).hidden
-        (hidden * torch.linspace(-1, 1, hidden.shape[-1], device="cuda")).sum().backward()
-        gradients = [w.grad.flatten() for w in encoder.parameters() if w.grad is not None]
-        found.append((hidden.detach().float(), torch.cat(gradients)))
+        found.append(states_and_gradients(encoder, rows, bf16=not exact))
     for reference, mask, none in zip(*found, strict=True):
         assert relative(none, reference) < 1.5 * relative(mask, reference)
 
