@@ -92,7 +92,8 @@ def table(found: dict[str, dict[str, Any]], peak: float) -> str:
         "| | rows at a time | tokens/s | of the Trainer's | peak GiB | share of matmul peak |",
         "|---|--:|--:|--:|--:|--:|",
     ]
-    for name, one in found.items():
+    for name in [name for name in CONTESTANTS if name in found]:
+        one = found[name]
         if "error" in one:
             lines.append(f"| {name} | failed: {one['error']} | | | | |")
             continue

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from isoglot.models.attention import masks
 from isoglot.models.head import HeadConfig, LMHead, site_losses
-from isoglot.models.word_losses import _WordLosses
+from isoglot.models.word_losses import _gradient, _WordLosses
 from isoglot.types import IGNORE
 from tests.models.tiny import ARCHITECTURES, VOCABULARY, tiny_encoder
 from tests.models.worked_rows import mixed_rows
@@ -173,3 +173,17 @@ def test_rows_that_mean_no_word_change_nothing(bias):
         found.append((losses.detach(), correct, *gradients))
     for filled, plain in zip(found[1], found[0], strict=True):
         torch.testing.assert_close(filled, plain, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_the_compiled_gradient_is_the_same(dtype):
+    torch.manual_seed(0)
+    logits, targets = torch.randn(7, 11).to(dtype), torch.tensor([0, 3, 10, IGNORE, 5, 5, 1])
+    wide = logits.to(torch.promote_types(dtype, torch.float32))
+    denominators, slopes = wide.logsumexp(dim=1), torch.rand(7).to(wide.dtype)
+    compiled = torch.compile(_gradient, backend="eager", fullgraph=True)
+    found = compiled(logits, denominators, targets, slopes)
+    expected = _gradient(logits, denominators, targets, slopes)
+    assert found.dtype == expected.dtype == dtype
+    torch.testing.assert_close(found, expected)
+    assert (found[3] == 0).all()

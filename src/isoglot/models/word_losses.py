@@ -110,6 +110,11 @@ def _compare(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _gradient(logits: Tensor, denominators: Tensor, targets: Tensor, slopes: Tensor) -> Tensor:
     """The gradient at the logits: what is likely, less what is right, times the loss's slope."""
     slopes = torch.where(targets == IGNORE, 0.0, slopes)[:, None]
+    if torch.compiler.is_compiling():
+        # asked of every word, so that all is one sweep: a scatter would be another one
+        word = torch.arange(logits.shape[1], device=logits.device)
+        likely = (_wide(logits) - denominators[:, None]).exp()
+        return ((likely - (word == targets[:, None]).to(likely.dtype)) * slopes).to(logits.dtype)
     gradient = (_wide(logits) - denominators[:, None]).exp_().mul_(slopes).to(logits.dtype)
     right = targets.clamp(min=0)[:, None]
     likely = (_wide(logits.gather(1, right)) - denominators[:, None]).exp()
