@@ -65,7 +65,7 @@ def one(tmp_path_factory) -> Path:
         tmp_path_factory.mktemp("one") / "mlm",
         1,
         languages=["de", "en", "sw"],
-        tasks=["xnli", "tatoeba", "word-alignment"],
+        tasks=["xnli", "tatoeba", "alignment"],
         seeds=2,
         steps=40,
     )
@@ -99,10 +99,11 @@ def test_every_part_is_there_and_every_link_leads_to_one(one):
 def test_numbers_are_those_of_the_results(one):
     html = html_of(one)
     content = Results.read(one / "results.json")
-    values = [s.value for s in content.scores if (s.task, s.language) == ("xnli", "sw")]
+    found = [s for s in content.scores if (s.task, s.language) == ("xnli", "sw")]
+    values = [score.value for score in found]
     mean, sd = sum(values) / 2, abs(values[0] - values[1]) / 2**0.5
-    cell = f"{100 * mean:.1f}<small>±{100 * sd:.1f}</small>"
-    assert re.search(rf'title="accuracy, 1,000 examples, 2 repetitions">{cell}</td>', html)
+    note = f"accuracy, {found[0].count:,} examples, 2 repetitions"
+    assert f'title="{note}">{100 * mean:.1f}<small>±{100 * sd:.1f}</small></td>' in html
 
 
 def test_metrics_of_a_task_are_folded_into_one_table(tmp_path):
@@ -144,7 +145,7 @@ def many(tmp_path_factory) -> list[Path]:
 
 def test_twenty_models_fifteen_tasks_forty_languages_stay_small_and_narrow(many):
     html = html_of(*many)
-    assert len(html.encode()) < 5_000_000
+    assert len(html.encode()) < 4_000_000  # the promise is 5 MB; longer names need room, too
     outline = Outline(html)
     assert outline.open == []
     # at 1280 pixels, twenty columns of numbers beside the names fit (looked at in a browser)
@@ -175,8 +176,10 @@ def wide(columns: int, rows: int) -> Table:
     )
 
 
-def test_a_wide_table_is_turned_only_where_that_is_shorter():
+def test_a_wide_table_is_turned_only_where_that_is_no_longer():
     assert [len(piece.rows) for piece in wide(41, 1).pieces()] == [1, 1, 1]
+    assert [len(piece.rows) for piece in wide(40, 19).pieces()] == [19, 19]
+    assert [len(piece.rows) for piece in wide(40, 20).pieces()] == [40]
     assert [len(piece.rows) for piece in wide(41, 20).pieces()] == [41]
 
 

@@ -21,6 +21,7 @@ from isoglot.report.inputs import by_name
 from isoglot.report.layers import layer_figures
 from isoglot.report.models import exhibits_of, results_of
 from isoglot.report.space import space_svg
+from isoglot.report.table import shared_note
 from isoglot.report.training import Run, runs_of, training_figures, training_table
 from isoglot.results import Results
 
@@ -83,13 +84,15 @@ def environment() -> Environment:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
         raise ReportError("A page needs jinja2: pip install 'isoglot[report]'.") from error
-    return Environment(
+    found = Environment(
         loader=PackageLoader("isoglot.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    found.filters["shared_note"] = shared_note
+    return found
 
 
 def tables(material: Material) -> list[Table]:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 WIDE = 20
 """Columns of numbers that fit on a page."""
@@ -52,9 +57,9 @@ class Table:
         return replace(self, corner="", columns=heads, rows=rows)
 
     def pieces(self) -> list[Table]:
-        """Tables that fit a page: cut where too wide, and turned where that makes fewer lines."""
+        """Tables that fit a page: cut where too wide, and turned where that makes no more lines."""
         across, down = len(self.columns), len(self.rows)
-        turn = across > WIDE and across * _cuts(down) < down * _cuts(across)
+        turn = across > WIDE and across * _cuts(down) <= down * _cuts(across)
         table = self.turned() if turn else self
         width = len(table.columns)
         number = _cuts(width)
@@ -68,6 +73,17 @@ class Table:
             )
             for piece, (start, end) in enumerate(pairwise(edges), start=1)
         ]
+
+
+def shared_note(numbers: Iterable[Number]) -> str:
+    """The note that most of a row's numbers have; empty where no two share one.
+
+    The page writes it once, at the row: browsers show it over every cell without its own. Repeated
+    in each cell, notes would be half of a large page.
+    """
+    counts = Counter(number.note for number in numbers if number.value is not None)
+    note, times = counts.most_common(1)[0] if counts else ("", 0)
+    return note if times > 1 else ""
 
 
 def _cuts(columns: int) -> int:
