@@ -41,6 +41,18 @@ def test_scores_averages_and_the_rule_are_written_down(isoglot, encoder):
     assert "seed" not in again.err
 
 
+def test_joined_languages_are_chosen_and_predictions_written(isoglot, encoder):
+    said = isoglot(
+        "finetune", encoder, "--tasks", "testbed-pos", "-l", "xnli", "--scenario", "pooled",
+        "--train-languages", "en,sw", "--seeds", 1, "--predictions", "said", *SHORT,
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    assert "pooled on en sw" in said.out
+    results = json.loads((encoder / "results.json").read_text(encoding="utf-8"))
+    files = Path("said/testbed-pos").rglob("*.conll")
+    assert {file.stem for file in files} == {score["language"] for score in results["scores"]}
+
+
 def test_evaluate_takes_tasks_of_both_kinds(isoglot, encoder):
     options = ("--data", ".", "-l", "en", "--protocol", "testbed", "--seeds", 1)
     said = isoglot("evaluate", encoder, "--tasks", "testbed-sentiment", *options)
@@ -76,6 +88,8 @@ def test_evaluate_has_what_its_messages_advise(isoglot, encoder):
         (["--selection", "best"], "known: all-dev, last, source-dev"),
         (["--train-on", "xnly"], "did you mean 'xnli'"),
         (["--source", "eo"], "no training data in 'eo'"),
+        (["--languages", "eo"], "nothing to score in eo"),
+        (["--train-languages", "en"], "only with the scenario translate-train-all or pooled"),
     ],
 )
 def test_a_slip_is_answered_in_a_sentence(isoglot, encoder, arguments, message):

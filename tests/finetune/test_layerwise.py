@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from transformers import AutoModelForSequenceClassification
 
-from isoglot.finetune.layerwise import parameter_groups
+from isoglot.finetune.layerwise import depth, parameter_groups
 from isoglot.finetune.settings import FinetuneConfig
 from tests.models.tiny import CONFIGS
 
@@ -25,6 +25,14 @@ def test_the_rate_halves_with_each_layer_down(architecture):
     heads = [value for name, value in by_name.items() if name.startswith("classifier")]
     assert set(embeddings) == {0.5**4}
     assert set(heads) == {1.0}
+
+
+def test_xlm_keeps_each_kind_of_part_in_a_list_of_its_own():
+    layers, prefix = 3, "transformer."
+    for part in ("attentions.0.q_lin", "ffns.0.lin1", "layer_norm1.0", "layer_norm2.0"):
+        assert depth(f"transformer.{part}.weight", prefix, layers) == layers, part
+    for part in ("embeddings", "position_embeddings", "layer_norm_emb"):
+        assert depth(f"transformer.{part}.weight", prefix, layers) == layers + 1, part
 
 
 def test_only_matrices_decay():

@@ -18,8 +18,10 @@ from tests.finetune.tasks import PairTask, TwoLanguageTask, UntrainedTask
 NOWHERE = Path("nowhere")
 
 
-def prepared(task, name="zero-shot", *, source="aa", targets=None, train_task=None, **changes):
-    scenario = ScenarioConfig(name=name, sources=(source,), targets=targets)
+def prepared(
+    task, name="zero-shot", *, source="aa", targets=None, trained=None, train_task=None, **changes
+):
+    scenario = ScenarioConfig(name=name, sources=(source,), targets=targets, trained=trained)
     asked = Finetuning(scenario=scenario, protocol="testbed", changes=changes)
     return Prepared(task, NOWHERE, asked, train_task)
 
@@ -34,6 +36,7 @@ def test_the_languages_that_data_were_joined_from_are_named_where_some_are_missi
     assert labels(PairTask(), "pooled", targets=("cc",)) == ["pooled, testbed"]
     assert labels(TwoLanguageTask(), "pooled") == ["pooled, testbed"]
     assert labels(UntrainedTask(), "pooled") == ["pooled on bb, testbed"]
+    assert labels(PairTask(), "pooled", trained=("cc", "aa")) == ["pooled on aa cc, testbed"]
 
 
 def test_the_languages_that_chose_are_named_where_some_did_not():
@@ -59,6 +62,13 @@ def test_only_transfer_borrows_another_tasks_training_data():
         prepared(Borrower())
     with pytest.raises(CorpusError, match=r"no files of esxnli to train on.*--train-on"):
         prepared(Borrower(), "pooled")
+
+
+def test_xcopa_is_trained_on_copa():
+    data = Path(__file__).parent.parent / "tasks/fixtures"
+    found = Prepared(find_task("xcopa"), data, Finetuning())
+    assert found.train_task.name == "copa"
+    assert [(plan.train, plan.score) for plan in found.plans] == [(("en",), ("sw",))]
 
 
 def test_a_task_that_is_not_trained_for_is_sent_to_evaluate():

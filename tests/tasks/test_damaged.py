@@ -110,6 +110,8 @@ def test_questions(tmp_path, file, old, new, where, message):
         ("tatoeba", "tatoeba/v1/tatoeba.deu-eng.eng", "It rains.\n", "", "line 2: 1 lines, but"),
         ("lama", "lama/data/TREx/P36.jsonl", "sub_label", "subject", "line 1: has no column"),
         ("lama", "lama/data/Squad/test.jsonl", "[MASK]", "it", "line 1: its masked"),
+        ("lama", "lama/data/Google_RE/place_of_birth_test.jsonl",
+         '"masked', '"judgments": [1], "masked', "line 1: its judgments"),
         ("mlama", "mlama1.1/sw/templates.jsonl", "P36", "P37", "line 1: templates.jsonl has no"),
         ("alignment-awesome", "awesome-align/examples/deen.src-tgt", "|||", "||", "line 1: has no"),
         ("ud-pos", "ud/UD_Swahili-X/sw_x-ud-test.conllu", "\tPART\t_", "\tPART", "line 4: has 9"),

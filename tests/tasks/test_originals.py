@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,18 @@ def test_conll_in_latin_1_and_with_document_marks():
     assert english[0].tags == ("B-PER", "O", "O", "B-LOC", "O")
 
 
+def test_conll_has_the_same_tags_in_all_languages(tmp_path):
+    """2003's originals have a B only between two names of one type."""
+    (tmp_path / "conll2003").mkdir()
+    text = "Anna I-PER\nBerg I-PER\nBen B-PER\nmeet O\nRome I-LOC\n\n"
+    (tmp_path / "conll2003/eng.train").write_text(text, encoding="utf-8")
+    task = find_task("conll")
+    (sentence,) = task.read(task.part(tmp_path, "en", "train"))
+    assert sentence.tags == ("B-PER", "I-PER", "B-PER", "O", "B-LOC")
+    gold = [("I-PER", "I-PER", "B-PER", "O", "I-LOC")]
+    assert task.score([sentence], gold, "en")["f1"] == 1.0
+
+
 def test_other_columns():
     assert [e.words for e in read("wikiann", "sw", "test")] == [("Anna", "::"), ("Nairobi",)]
     assert [e.words for e in read("wikiann", "sw", "dev")] == [("Anna",), ("Nairobi",)]
@@ -116,6 +129,18 @@ def test_a_file_of_all_languages_is_split_by_question_ids():
     assert [q.id for q in read("tydiqa", "sw", "dev")] == ["swahili-1-0"]
 
 
+def test_a_file_of_one_language_is_not_another_ones(tmp_path):
+    (tmp_path / "tydiqa").mkdir()
+    content = json.loads((FOLDER / "tydiqa/tydiqa-goldp-v1.1-train.json").read_text("utf-8"))
+    for article in content["data"]:
+        for paragraph in article["paragraphs"]:
+            paragraph["qas"] = [q for q in paragraph["qas"] if q["id"].startswith("swahili-")]
+    (tmp_path / "tydiqa/tydiqa-goldp-v1.1-train.json").write_text(json.dumps(content), "utf-8")
+    task = find_task("tydiqa")
+    counts = {part.language: len(task.read(part)) for part in task.parts(tmp_path)}
+    assert {language for language, number in counts.items() if number} == {"sw"}
+
+
 def test_choices():
     assert read("xcopa", "sw", "dev") == [
         Choice(
@@ -126,6 +151,8 @@ def test_choices():
             right=0,
         )
     ]
+    assert [(e.asks, e.right) for e in read("copa", "en", "train")] == [("effect", 0), ("cause", 1)]
+    assert len(read("copa", "en", "dev")) == 1
 
 
 def test_sentences():
@@ -168,10 +195,36 @@ def test_lama():
     assert facts["u6_0"].answers == ("Aare",)
 
 
+def test_lama_leaves_out_what_its_script_leaves_out(tmp_path):
+    def write(name, *rows):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+
+    def fact(uuid, subject, *judgments):
+        judged = [{"judgment": said} for said in judgments]
+        return {"uuid": uuid, "sub_label": subject, "obj_label": "Rome", "judgments": judged}
+
+    write(
+        "lama/data/Google_RE/place_of_birth_test.jsonl",
+        fact("denied", "Ben", "no", "no", "yes"),
+        fact("tied", "Anna", "no", "yes"),
+        fact("again", "Anna", "yes"),
+        fact("skipped", "Eva", "yes", "skip", "skip"),
+    )
+    write(
+        "lama/data/Squad/test.jsonl",
+        {"id": "short", "masked_sentences": ["word " * 99 + "[MASK]"], "obj_label": "Rome"},
+        {"id": "long", "masked_sentences": ["word " * 100 + "[MASK]"], "obj_label": "Rome"},
+    )
+    task = find_task("lama")
+    assert [f.id for f in task.read(task.part(tmp_path, "en", "test"))] == ["tied", "short"]
+
+
 def test_mlama_offers_the_objects_of_the_relation():
     first, second = read("mlama", "sw", "test")
     assert first.prompt == "Mji mkuu wa Kenya ni [Y]."
     assert first.candidates == second.candidates == ("Nairobi", "Paris")
+    assert first.group == "T-REx 1-1"
 
 
 def test_precision_is_averaged_over_relations():

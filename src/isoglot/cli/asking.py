@@ -30,7 +30,7 @@ TRAIN_ON = typer.Option(
     None,
     "--train-on",
     help="Task whose training data to use.",
-    show_default="the task itself; mlqa, xquad: squad",
+    show_default="the task itself; mlqa, xquad: squad; xcopa: copa",
 )
 SELECTION = typer.Option(
     None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,12 +57,21 @@ def finetune(
     source: list[str] = SOURCE,
     languages: str = LANGUAGES,
     train_on: str | None = TRAIN_ON,
+    train_languages: str = typer.Option(
+        "",
+        "--train-languages",
+        help="Languages whose data are joined (pooled, translate-train-all): en,nl, or a paper's.",
+        show_default="all",
+    ),
     selection: str | None = SELECTION,
     code_switch: bool | None = typer.Option(
         None, help="Mix translated pairs with their originals.", show_default="the protocol's"
     ),
     settings: list[str] = SETTINGS,
     keep: Path | None = typer.Option(None, help="Folder to keep the fine-tuned models in."),
+    predictions: Path | None = typer.Option(
+        None, help="Folder to write predictions to, as official scripts read them."
+    ),
     out: Path | None = typer.Option(
         None,
         "--out",
@@ -88,10 +98,21 @@ def finetune(
         selection=selection,
         changes=[*settings, *switched],
     )
+    joined = replace(asked.scenario, trained=targets_of(train_languages))
+    asked = replace(asked, scenario=joined)
     names = split(tasks)
     check_tasks(names, data, asked, train_on)
     file = out or model / "results.json"
-    finetune_tasks(folder_of(model), names, data, asked, file, train_on=train_on, keep=keep)
+    finetune_tasks(
+        folder_of(model),
+        names,
+        data,
+        asked,
+        file,
+        train_on=train_on,
+        keep=keep,
+        predictions=predictions,
+    )
 
 
 def finetune_tasks(
@@ -103,6 +124,7 @@ def finetune_tasks(
     *,
     train_on: str | None = None,
     keep: Path | None = None,
+    predictions: Path | None = None,
 ) -> None:
     """Fine-tune on tasks, write the scores into a results file and print their averages."""
     from functools import partial
@@ -118,7 +140,12 @@ def finetune_tasks(
     train_task = None if train_on is None else find_task(train_on)
     with Stages(Console(stderr=True)) as stages:
         tuner = partial(
-            finetune_and_score, asked=asked, train_task=train_task, keep=keep, progress=stages
+            finetune_and_score,
+            asked=asked,
+            train_task=train_task,
+            keep=keep,
+            write=predictions,
+            progress=stages,
         )
         results = evaluate_tasks(
             folder,

@@ -66,9 +66,14 @@ def read(
     most: int | None = None,
 ) -> list[Any]:
     """The first examples of one part, of which there is at least one, divided into words."""
-    examples = task.read(task.part(folder, language, split))
+    return in_words(read_whole(task, folder, language, split)[:most], language, words)
+
+
+def read_whole(task: Task[Any, Any], folder: Path, language: str, split: Split) -> list[Any]:
+    """All examples of one part as they are given, of which there is at least one."""
+    examples: list[Any] = task.read(task.part(folder, language, split))
     if not examples:
         raise CorpusError(
             f"the {split} part of {task.name} for {language!r} in {folder} has no example."
         )
-    return in_words(examples[:most], language, words)
+    return examples

@@ -19,6 +19,7 @@ import torch
 from isoglot.corpus.pretokenize import Pretokenization
 from isoglot.errors import ModelError
 from isoglot.models.dropout import ATTENTION, HIDDEN
+from isoglot.models.opening import open_config, open_tokenizer
 from isoglot.tasks.base import E, P
 from isoglot.types import IGNORE, IntArray
 
@@ -153,22 +154,13 @@ class Head(ABC, Generic[E, P]):
 
     def _open_tokenizer(self) -> tuple[Any, Any]:
         """The folder's config and tokenizer."""
-        from transformers import AutoConfig, AutoTokenizer
-
-        try:
-            config = AutoConfig.from_pretrained(self.folder, trust_remote_code=False)
-            tokenizer = AutoTokenizer.from_pretrained(self.folder, trust_remote_code=False)
-        except (OSError, ValueError, KeyError) as error:
-            raise ModelError(
-                f"{self.folder} cannot be opened: {error} Give a Hugging Face folder with a "
-                "config.json, a model.safetensors and a tokenizer."
-            ) from error
+        tokenizer = open_tokenizer(str(self.folder))
         if not tokenizer.is_fast:
             raise ModelError(
                 f"{self.folder} has a tokenizer that cannot tell which piece belongs to which "
                 "word. Save it with its tokenizer.json."
             )
-        return config, tokenizer
+        return open_config(str(self.folder)), tokenizer
 
 
 @contextmanager

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from isoglot.finetune.settings import FinetuneConfig
 
-_LAYER = re.compile(r"\blayers?\.(\d+)\.")
+_LAYER = re.compile(r"\b(?:layers?|attentions|ffns|layer_norm[12])\.(\d+)\.")
+"""The parts of a layer lie together, or, in XLM, in a list of each kind."""
 
 
 def parameter_groups(model: Any, settings: FinetuneConfig) -> list[dict[str, Any]]:
@@ -45,4 +46,4 @@ def depth(name: str, prefix: str, layers: int) -> int:
     if numbered is not None:
         return layers - int(numbered[1])
     # poolers and final norms stand above the layers
-    return layers + 1 if "embed" in inside else 0
+    return layers + 1 if "emb" in inside else 0

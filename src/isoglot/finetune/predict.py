@@ -16,15 +16,22 @@ if TYPE_CHECKING:
 _TOKENS_AT_A_TIME = 16_384
 
 
-@torch.no_grad()
 def predictions(model: Any, head: Head[Any, Any], examples: Sequence[Any]) -> list[Any]:
     """One prediction for every example."""
+    return head.predict(examples, *read_by(model, head, examples))
+
+
+@torch.no_grad()
+def read_by(
+    model: Any, head: Head[Any, Any], examples: Sequence[Any]
+) -> tuple[list[Piece], list[Logits]]:
+    """The pieces of all examples, and what the model says of each."""
     pieces = head.pieces(examples, training=False)
     was_training = model.training
     model.eval()
     try:
         with kernels("sdpa"):
-            return head.predict(examples, pieces, _logits(model, head, pieces))
+            return pieces, _logits(model, head, pieces)
     finally:
         model.train(was_training)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from isoglot.finetune.scenarios import Plan
     from isoglot.tasks.base import Split, Task
 
-TRAINED_ON = {"mlqa": "squad", "xquad": "squad", "esxnli": "xnli"}
+TRAINED_ON = {"mlqa": "squad", "xquad": "squad", "esxnli": "xnli", "xcopa": "copa"}
 """Task -> the one that papers train for it, where it has no data in the source language."""
 
 Cell = tuple[str, int, str, str]

@@ -19,15 +19,17 @@ from isoglot.finetune.classify import Classify
 from isoglot.finetune.data import read, training_data
 from isoglot.finetune.keep import check_free
 from isoglot.finetune.keep import keep as keep_model
-from isoglot.finetune.predict import predictions
+from isoglot.finetune.predict import predictions, read_by
+from isoglot.finetune.predicted import file_of, folder_of, write_n_best, write_predictions
 from isoglot.finetune.prepared import Prepared
+from isoglot.finetune.scored import Scored
 from isoglot.finetune.selection import Best
 from isoglot.finetune.span import Answers
 from isoglot.finetune.tag import Tag
 from isoglot.results import Score
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from isoglot.finetune.asked import Finetuning
     from isoglot.finetune.head import Head
@@ -52,6 +54,7 @@ def finetune_and_score(
     train_task: Task[Any, Any] | None = None,
     finished: Iterable[Score] = (),
     keep: Path | None = None,
+    write: Path | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> Iterator[list[Score]]:
     """Train and score, one list of scores for each training.
@@ -63,8 +66,9 @@ def finetune_and_score(
         asked: scenario, settings and seeds.
         train_task: whose training and dev data to use; none: see `Prepared`.
         finished: scores that exist; a training with all of its scores among them is skipped, if
-            its model is not to be kept or is there.
+            its model is not to be kept or is there, and its predictions likewise.
         keep: a folder to keep the fine-tuned models in, each in a folder of its own.
+        write: a folder to write predictions to (see `predicted`).
         progress: told (what, steps done, all steps).
     """
     run = _Run(model_folder, Prepared(task, data_folder, asked, train_task))
@@ -73,11 +77,13 @@ def finetune_and_score(
         for seed in asked.seeds:
             name = f"{task.name} {plan.title} seed {seed}"
             kept = None if keep is None else keep / name.replace(" ", "-")
+            files = run.files(plan, seed, write)
             done = {(cell, seed) for cell in run.prepared.cells(plan)} <= known
-            if done and (kept is None or kept.exists()):
+            there = kept is None or kept.exists()
+            if done and there and all(file.exists() for file in files.values()):
                 continue
             told = None if progress is None else _teller(progress, name)
-            yield run.train_and_score(plan, seed, kept, told)
+            yield run.train_and_score(plan, seed, kept, files, told)
 
 
 class _Run:
@@ -88,9 +94,24 @@ class _Run:
         self.words = Pretokenization.load(model_folder)
         # what is scored is read after training: better to miss a package before
         self.words.check()
+        self.kind = HEADS[prepared.task.kind]
+        self.scored = Scored(prepared, self.kind, self.words)
+
+    def files(self, plan: Plan, seed: int, root: Path | None) -> dict[str, Path]:
+        """Where the predictions in each language are to be written, if they are."""
+        if root is None:
+            return {}
+        task = self.prepared.task
+        folder = folder_of(root, task.name, self.prepared.label(plan), seed)
+        return {language: file_of(folder, task.kind, language) for language in plan.score}
 
     def train_and_score(
-        self, plan: Plan, seed: int, kept: Path | None, told: Callable[[int, int], None] | None
+        self,
+        plan: Plan,
+        seed: int,
+        kept: Path | None,
+        files: Mapping[str, Path],
+        told: Callable[[int, int], None] | None,
     ) -> list[Score]:
         """One training, and the scores of its languages."""
         # waits for its first use: transformers' Trainer takes seconds to import
@@ -102,8 +123,8 @@ class _Run:
             check_free(kept)
         train_task, folder = self.prepared.train_task, self.prepared.data_folder
         data = training_data(train_task, folder, plan, self.settings, self.words)
-        kind = HEADS[self.prepared.task.kind]
-        head = kind(self.model_folder, self.settings, kind.labels_of(data.examples))
+        head = self.kind(self.model_folder, self.settings, self.kind.labels_of(data.examples))
+        self.scored.check(plan, head.labels)
         pieces = head.pieces(data.examples, training=True)
         set_seed(seed)
         model = head.open()
@@ -129,7 +150,9 @@ class _Run:
         return [
             score
             for language in plan.score
-            for score in self._scores(model, head, language, self.prepared.label(plan), seed)
+            for score in self._scores(
+                model, head, language, self.prepared.label(plan), seed, files.get(language)
+            )
         ]
 
     def _judge(self, plan: Plan, model: Any, head: Head[Any, Any]) -> Callable[[], float] | None:
@@ -150,11 +173,22 @@ class _Run:
         return judge
 
     def _scores(
-        self, model: Any, head: Head[Any, Any], language: str, label: str, seed: int
+        self,
+        model: Any,
+        head: Head[Any, Any],
+        language: str,
+        label: str,
+        seed: int,
+        file: Path | None,
     ) -> list[Score]:
-        task, folder = self.prepared.task, self.prepared.data_folder
-        examples = read(task, folder, language, self.prepared.split, self.words)
-        values = task.score(examples, predictions(model, head, examples), language)
+        task, examples = self.prepared.task, self.scored.examples(language)
+        pieces, logits = read_by(model, head, examples)
+        said = head.predict(examples, pieces, logits)
+        values = task.score(examples, said, language)
+        if file is not None:
+            write_predictions(file, task.kind, examples, said)
+            if isinstance(head, Answers):
+                write_n_best(file, examples, head.n_best(len(examples), pieces, logits))
         return [
             Score(
                 task=task.name,
@@ -169,6 +203,8 @@ class _Run:
                 selection=self.settings.selection,
             )
             for metric in task.metrics
+            # squad-v2 says nothing of questions without an answer where there are none
+            if metric.name in values
         ]
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from isoglot.errors import CorpusError, nearest, require
+from isoglot.tasks.subsets import is_wanted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +41,9 @@ class ScenarioConfig:
     sources: tuple[str, ...] = ("en",)
     """Languages to transfer from, one training each; of translations, the original's (one)."""
     targets: tuple[str, ...] | None = None
-    """Languages to score; none: all that the task has files of."""
+    """Languages to score, of those that the task has files of; none: all of them."""
+    trained: tuple[str, ...] | None = None
+    """Joined data: languages to train on, of those that there is data of; none: all of them."""
 
     def __post_init__(self) -> None:
         # a name may come from a command line, unchecked
@@ -52,6 +55,11 @@ class ScenarioConfig:
         require(
             self.name not in TRANSLATED or len(self.sources) == 1,
             f"{self.name} has one language of originals: give one source",
+        )
+        require(
+            self.trained is None or self.name in JOINED,
+            f"{self.name} joins no languages to train on: choose --train-languages only with the "
+            f"scenario {' or '.join(JOINED)}",
         )
 
 
@@ -84,33 +92,43 @@ def plans(
         scorable: languages with data to score.
         task: for messages.
     """
-    targets = tuple(scorable) if config.targets is None else config.targets
-    _check(targets, scorable, f"{task} has nothing to score in")
+    targets = tuple(language for language in scorable if is_wanted(language, config.targets))
+    if not targets:
+        raise CorpusError(
+            f"{task} has nothing to score in {', '.join(config.targets or ())}: there is data in "
+            f"{', '.join(scorable)}."
+        )
     if config.name == "zero-shot":
-        _check(config.sources, trainable, f"{task} has no training data in")
+        _check_sources(config.sources, trainable, task)
         return [
             Plan(label=f"zero-shot from {source}", train=(source,), score=targets)
             for source in config.sources
         ]
     original = config.sources[0] if config.name in TRANSLATED else None
     if config.name in JOINED:
-        return [Plan(label=config.name, train=tuple(trainable), score=targets, original=original)]
-    if config.targets is None:
-        targets = tuple(language for language in targets if language in trainable)
-        if not targets:
+        train = tuple(code for code in trainable if code in (config.trained or trainable))
+        if not train:
             raise CorpusError(
-                f"{config.name} needs a language that {task} can be both trained on and scored in: "
-                f"there is training data in {', '.join(trainable)}, and data to score in "
-                f"{', '.join(scorable)}."
+                f"{task} has no training data in {', '.join(config.trained or ())}: there is some "
+                f"in {', '.join(trainable)}."
             )
-    _check(targets, trainable, f"{task} has no training data in")
+        return [Plan(label=config.name, train=train, score=targets, original=original)]
+    both = [language for language in targets if language in trainable]
+    if not both:
+        raise CorpusError(
+            f"{config.name} needs a language that {task} can be both trained on and scored in: "
+            f"there is training data in {', '.join(trainable)}, and data to score in "
+            f"{', '.join(targets)}."
+        )
     return [
         Plan(label=config.name, train=(target,), score=(target,), original=original)
-        for target in targets
+        for target in both
     ]
 
 
-def _check(wanted: Sequence[str], known: Sequence[str], message: str) -> None:
-    for language in wanted:
-        if language not in known:
-            raise CorpusError(f"{message} {language!r}; {nearest(language, known)}")
+def _check_sources(sources: Sequence[str], trainable: Sequence[str], task: str) -> None:
+    for language in sources:
+        if language not in trainable:
+            raise CorpusError(
+                f"{task} has no training data in {language!r}; {nearest(language, trainable)}"
+            )

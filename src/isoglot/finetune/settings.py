@@ -53,6 +53,8 @@ class FinetuneConfig:
     """Which epoch's model is scored: see the documentation of scenarios."""
     max_train: int | None = None
     """Training examples of each language to use, from the top; none: all."""
+    max_scored: int | None = None
+    """Examples of each language to score, evenly spaced; none: all."""
     precision: Literal["auto", "float32", "bf16"] = "auto"
     """Arithmetic: bf16 on a GPU that has it and float32 elsewhere (auto), or always one of them."""
 
@@ -76,3 +78,6 @@ class FinetuneConfig:
         require(self.max_length >= 8, "finetune.max_length must be 8 or more")
         require(self.max_answer >= 1, "finetune.max_answer must be 1 or more")
         require(self.n_best >= 1, "finetune.n_best must be 1 or more")
+        require(
+            self.max_scored is None or self.max_scored >= 1, "finetune.max_scored must be 1 or more"
+        )

@@ -32,7 +32,7 @@ from isoglot.tasks.ud_pos import UdPos
 from isoglot.tasks.uner import UniversalNer
 from isoglot.tasks.wikiann import WikiAnn
 from isoglot.tasks.word_similarity import WordSimilarity
-from isoglot.tasks.xcopa import Xcopa
+from isoglot.tasks.xcopa import Copa, Xcopa
 from isoglot.tasks.xfactr import Xfactr
 from isoglot.tasks.xnli import EsXnli, Xnli
 from isoglot.tasks.xquad import Xquad
@@ -60,6 +60,7 @@ TASKS: tuple[type[Task[Any, Any]], ...] = (
     Mlqa,
     Xquad,
     TydiQa,
+    Copa,
     Xcopa,
     OwnPairs,
     Tatoeba,

@@ -43,6 +43,14 @@ def entities(tags: Sequence[str]) -> set[Entity]:
     return found
 
 
+def as_iob2(tags: Sequence[str]) -> tuple[str, ...]:
+    """The same entities with a B at each one's start, wherever the tags have theirs."""
+    found = ["O"] * len(tags)
+    for type_, start, end in entities(tags):
+        found[start : end + 1] = [f"B-{type_}", *[f"I-{type_}"] * (end - start)]
+    return tuple(found)
+
+
 def entity_scores(
     gold: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]
 ) -> dict[str, float]:

@@ -23,12 +23,18 @@ _GOOGLE_RE = {
     "place_of_death": "[X] died in [Y] .",
 }
 """LAMA keeps these three templates in its code."""
+_MOST_WORDS = 100
 
 
 class Lama(FactTask):
     """LAMA (Petroni et al. 2019), four corpora of facts. CC BY-NC 4.0.
 
-    Google-RE has 5,527 facts, T-REx 34,039, ConceptNet 11,458 and SQuAD 305. The folder is LAMA's
+    Its files have 5,527 facts of Google-RE, 34,039 of T-REx, 11,458 of ConceptNet and 305 of SQuAD.
+    Of these, LAMA's script leaves out what is left out here: facts of Google-RE that more judges
+    deny than confirm, a subject and object that the relation has already, and sentences of
+    ConceptNet and SQuAD with over 100 words.
+
+    The folder is LAMA's
     own `data`: `Google_RE/place_of_birth_test.jsonl`, `TREx/P19.jsonl` with the templates in
     `relations.jsonl`, `ConceptNet/test.jsonl`, `Squad/test.jsonl`. ConceptNet and SQuAD count as
     one relation each, as in LAMA. Asked with one mask, as LAMA does: facts whose object is not one
@@ -36,7 +42,7 @@ class Lama(FactTask):
     """
 
     name = "lama"
-    version = 2  # one mask
+    version = 3  # facts that LAMA's script leaves out
     masks = 1
     languages = "en"
     line = "facts as cloze sentences, English"
@@ -87,20 +93,36 @@ def _relations(path: Path) -> dict[str, tuple[str, str]]:
 
 
 def _templated(path: Path, relation: str, group: str, template: str) -> list[Fact]:
-    return [
-        Fact(
+    """The facts of a relation: each subject and object once, unless most judges deny it."""
+    facts: dict[tuple[str, str], Fact] = {}
+    for number, row in json_lines(path):
+        if _denied(path, number, row):
+            continue
+        subject, said = cell(path, number, row, "sub_label"), cell(path, number, row, "obj_label")
+        fact = Fact(
             id=str(row.get("uuid") or f"{relation}-{number}"),
             relation=relation,
             group=group,
-            prompt=filled(template, cell(path, number, row, "sub_label")),
-            answers=(cell(path, number, row, "obj_label"),),
+            prompt=filled(template, subject),
+            answers=(said,),
         )
-        for number, row in json_lines(path)
-    ]
+        facts.setdefault((subject, said), fact)
+    return list(facts.values())
+
+
+def _denied(path: Path, number: int, row: dict[str, Any]) -> bool:
+    """Do more judges deny a fact than confirm it? Only Google-RE's facts were judged."""
+    try:
+        said = [judged["judgment"] == "yes" for judged in row.get("judgments", ())]
+    except (KeyError, TypeError) as error:
+        raise damaged(
+            path, number, f"its judgments are not a list of yes and no ({error})."
+        ) from error
+    return said.count(False) > said.count(True)
 
 
 def _sentences(path: Path, corpus: str) -> list[Fact]:
-    return [
+    found = [
         Fact(
             id=str(row.get("uuid") or row.get("id") or f"{corpus}-{number}"),
             relation=corpus,
@@ -110,6 +132,7 @@ def _sentences(path: Path, corpus: str) -> list[Fact]:
         )
         for number, row in json_lines(path)
     ]
+    return [fact for fact in found if len(fact.prompt.split()) <= _MOST_WORDS]
 
 
 def _cloze(path: Path, number: int, row: dict[str, Any]) -> str:

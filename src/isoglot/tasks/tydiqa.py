@@ -40,12 +40,11 @@ class TydiQa(QuestionTask):
 
     @override
     def read(self, part: Part) -> list[Question]:
-        """Where a file has all languages, question ids begin with theirs: `swahili-...`."""
-        found: list[Question] = []
-        mine = f"{english_name(part.language)}-"
-        for path in part.files:
-            questions = list(read_questions(path))
-            if len({question.id.partition("-")[0] for question in questions}) > 1:
-                questions = [question for question in questions if question.id.startswith(mine)]
-            found.extend(questions)
-        return found
+        """A file may have all languages: question ids that begin with one (`swahili-`) are its."""
+        others = {english_name(code) for code in LANGUAGES if code != part.language}
+        return [
+            question
+            for path in part.files
+            for question in read_questions(path)
+            if question.id.partition("-")[0] not in others
+        ]

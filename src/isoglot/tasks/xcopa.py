@@ -1,4 +1,4 @@
-"""XCOPA: which of two sentences is the cause or the effect of a premise?"""
+"""XCOPA and COPA: which of two sentences is the cause or the effect of a premise?"""
 
 from __future__ import annotations
 
@@ -19,26 +19,12 @@ if TYPE_CHECKING:
     from isoglot.tasks.base import Kind, Part
 
 
-class Xcopa(FileTask[Choice, int]):
-    """XCOPA (Ponti et al. 2020): 11 languages, 100 dev and 500 test premises each. CC BY 4.0.
+class CausesTask(FileTask[Choice, int]):
+    """A task in COPA's format, JSON lines as SuperGLUE has them."""
 
-    There is no train part. The Thai files, and the Turkish dev file, ask for effects alone, in
-    the distribution already.
-    """
-
-    name = "xcopa"
-    languages = "11"
-    line = "cause or effect of a premise"
     kind: ClassVar[Kind] = "choice"
     version = 1
     metrics = (Metric(name="accuracy"),)
-    paper = "Ponti et al. 2020"
-    licence = "CC BY 4.0"
-    layouts: ClassVar = (
-        Layout("xcopa/{split}.{language}.jsonl"),
-        Layout("xcopa/data/{language}/{split}.{language}.jsonl"),
-        *hub("xcopa"),
-    )
 
     @override
     def read(self, part: Part) -> list[Choice]:
@@ -67,3 +53,40 @@ class Xcopa(FileTask[Choice, int]):
         self, examples: Sequence[Choice], predictions: Sequence[int], language: str
     ) -> dict[str, float]:
         return {"accuracy": accuracy([example.right for example in examples], predictions)}
+
+
+class Xcopa(CausesTask):
+    """XCOPA (Ponti et al. 2020): 11 languages, 100 dev and 500 test premises each. CC BY 4.0.
+
+    There is no train part: papers train on COPA. The Thai files, and the Turkish dev file, ask for
+    effects alone, in the distribution already.
+    """
+
+    name = "xcopa"
+    languages = "11"
+    line = "cause or effect of a premise"
+    paper = "Ponti et al. 2020"
+    licence = "CC BY 4.0"
+    layouts: ClassVar = (
+        Layout("xcopa/{split}.{language}.jsonl"),
+        Layout("xcopa/data/{language}/{split}.{language}.jsonl"),
+        *hub("xcopa"),
+    )
+
+
+class Copa(CausesTask):
+    """COPA (Roemmele et al. 2011): 400 train and 100 dev premises in English. BSD 2-Clause.
+
+    The folder is SuperGLUE's. Its test part has no labels, and is not read. XCOPA's dev and test
+    parts are translations of the dev and test parts here.
+    """
+
+    name = "copa"
+    languages = "en"
+    line = "cause or effect of a premise, English"
+    paper = "Roemmele et al. 2011"
+    licence = "BSD 2-Clause"
+    layouts: ClassVar = (
+        Layout("COPA/train.jsonl", ("en",), "train"),
+        Layout("COPA/val.jsonl", ("en",), "dev"),
+    )
