@@ -56,6 +56,33 @@ def test_a_task_without_the_languages_asked_for_is_in_the_table_too(isoglot, mod
     assert "mlama     –          not in the languages asked for" in said.out
 
 
+def test_only_the_languages_asked_for_are_printed_and_averaged(isoglot, model, data):
+    pairs = "\n".join(f"{a}\t{b}" for a, b in zip(words("aa"), words("bb")[::-1], strict=True))
+    (data / "tatoeba/deu-eng.tsv").write_text(pairs, encoding="utf-8")
+    asked = ["evaluate", model, "-t", "tatoeba,", "-d", data, "-l"]
+    assert isoglot(*asked, "de").code == 0, "a comma too many does no harm"
+    said = isoglot(*asked, "sw")
+    rows = [line.split() for line in said.out.splitlines()]
+    assert ["tatoeba", "average", "accuracy@1", "100.0", "0"] in rows
+    assert "de-en" not in said.out
+    assert "average (2 of 14)" in isoglot(*asked, "tatoeba-14").out
+
+
+def test_tasks_without_files_need_no_data(isoglot, model):
+    said = isoglot("evaluate", model, "--tasks", "analogy-royal")
+    assert said.code == 0, said.err
+    assert "en-de" in said.out
+
+
+def test_own_pairs_by_margin(isoglot, model, desk):
+    rows = "\n".join(f"{a}\t{a}" for a in words("aa")[:8])
+    (desk / "aa-xx.tsv").write_text(rows, encoding="utf-8")
+    said = isoglot("evaluate", model, "--pairs", "aa-xx.tsv", "--margin")
+    assert said.code == 0, said.err
+    scores = json.loads((model / "results.json").read_text(encoding="utf-8"))["scores"]
+    assert {score["scenario"] for score in scores} == {"by margin"}
+
+
 def test_answers_of_two_models(isoglot, model, data, desk):
     asked = ["evaluate", model, "-t", "mlama", "-d", data]
     assert isoglot(*asked, "--answers", "one.jsonl").code == 0
@@ -68,7 +95,7 @@ def test_answers_of_two_models(isoglot, model, data, desk):
     assert (desk / "three.jsonl").read_bytes() == (desk / "one.jsonl").read_bytes(), "heard again"
     assert said.out.count("other") >= 4
     scores = json.loads((model / "results.json").read_text(encoding="utf-8"))["scores"]
-    assert len(scores) == 4, "and not counted twice"
+    assert len({score["metric"] for score in scores}) == len(scores), "and not counted twice"
 
 
 def test_settings_of_features_and_sets_of_languages(isoglot, model, data):
@@ -89,7 +116,11 @@ def test_no_setting_is_of_features_and_of_fine_tuning():
     ("arguments", "code", "message"),
     [
         (["--tasks", "tatoeba", "--pairs", "x.tsv"], 2, "either --pairs or --tasks"),
-        (["--tasks", "tatoeba"], 2, "--data"),
+        (["--tasks", ","], 2, "either --pairs or --tasks"),
+        (["--pairs", "x.tsv", "-l", "sw"], 2, "--languages: --pairs does not read it"),
+        (["--pairs", "x.tsv", "--aligner", "argmax"], 2, "--aligner: --pairs does not read it"),
+        (["--tasks", "tatoeba"], 1, "eval has no files of tatoeba. Name their folder with --data"),
+        (["--tasks", "tatoeba", "--data", "data", "--answers", "x"], 2, "only probes give answers"),
         (["--tasks", "tatoeba", "--data", "data", "--aligner", "magic"], 2, "itermax"),
         (["--tasks", "tatooba", "--data", "data"], 1, "did you mean 'tatoeba'?"),
         (["--tasks", "xnli", "--data", "data"], 1, "has no files of xnli"),

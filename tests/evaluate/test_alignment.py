@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
+from tokenizers import processors
 from transformers import AutoModel
 
 from isoglot.evaluate import FeatureSettings
 from isoglot.evaluate.alignment import align
 from isoglot.evaluate.linking import link
+from isoglot.evaluate.pieces import specials
 from isoglot.tasks.examples import WordAligned
 from tests.tiny_corpus import words
 
@@ -81,3 +85,16 @@ def test_a_sentence_is_aligned_with_itself(encoder, tokenizer):
     same = pair(words("aa")[:6], words("aa")[:6])
     found = align(encoder, tokenizer, [same], FeatureSettings(aligner="argmax"))
     assert all(links[0] == {(i, i) for i in range(6)} for links in found)
+
+
+@pytest.mark.parametrize("aligner", ["transport", "itermax"])
+def test_special_tokens_may_have_any_name_and_none_is_needed(encoder, tokenizer, aligner):
+    settings = FeatureSettings(aligner=aligner)
+    usual = align(encoder, tokenizer, PAIRS, settings)
+    renamed = copy.deepcopy(tokenizer)
+    renamed.cls_token = renamed.sep_token = None
+    assert specials(renamed) == ([tokenizer.cls_token_id], [tokenizer.sep_token_id])
+    assert align(encoder, renamed, PAIRS, settings) == usual
+    renamed.backend_tokenizer.post_processor = processors.Sequence([])
+    assert specials(renamed) == ([], [])
+    assert all(align(encoder, renamed, PAIRS, settings)[0])

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import zlib
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from isoglot.evaluate import FeatureSettings, accuracies, best_layer, nearest, retrieval
+from isoglot.evaluate.retrieval import score_retrieval
 from isoglot.results import Score
+from isoglot.tasks import find_task
 from isoglot.tasks.examples import Translated
 from isoglot.tasks.tatoeba import OwnPairs
 from tests.tiny_corpus import words
@@ -105,3 +110,52 @@ def test_all_layers_and_both_directions(encoder, tokenizer):
     ]
     assert {(s.task, s.scenario) for s in scores} == {("retrieval", "centred")}
     assert {(s.value, s.count, s.language) for s in scores} == {(1.0, 9, "aa-xx")}
+
+
+def hashed(texts):
+    """(N, 256) vectors of texts: which groups of three letters they have."""
+    vectors = np.zeros((len(texts), 256))
+    for row, text in zip(vectors, texts, strict=True):
+        for start in range(len(text) + 2):
+            number = zlib.crc32(f"  {text}  "[start : start + 3].encode())
+            row[number % 256] += number / 2**32 - 0.5  # no two sums are alike: no ties
+    return vectors
+
+
+def brute_force(first, second, texts, k):
+    """Accuracy in float64 from all similarities; by the ratio margin over k neighbours, or none."""
+    first, second = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (first, second))
+    similar = first @ second.T
+    if k:
+        of_first = np.sort(similar, axis=1)[:, -k:].mean(axis=1)
+        of_second = np.sort(similar, axis=0)[-k:].mean(axis=0)
+        near = similar >= np.sort(similar, axis=1)[:, -k][:, None]
+        similar = np.where(near, similar / (of_first[:, None] + of_second) * 2, -np.inf)
+    said = similar.argmax(axis=1)
+    return sum(texts[best] == text for best, text in zip(said, texts, strict=True)) / len(texts)
+
+
+@pytest.mark.parametrize("margin", [False, True])
+@pytest.mark.parametrize("code", ["de", "sw", "nl"])
+def test_real_sentences_against_brute_force(data_folder, monkeypatch, code, margin):
+    monkeypatch.setitem(retrieval.__globals__, "layers_at_a_time", lambda *_: [range(1)])
+    monkeypatch.setitem(
+        retrieval.__globals__,
+        "embed",
+        lambda encoder, tokenizer, texts, layers: torch.tensor(hashed(texts)).float()[None],
+    )
+    task = find_task("tatoeba")
+    part = task.part(data_folder, f"{code}-en", "test")
+    nobody: Any = None
+    scores = score_retrieval(nobody, nobody, task, [part], FeatureSettings(margin=margin))
+    pairs = task.read(part)
+    texts = [pair.first for pair in pairs], [pair.second for pair in pairs]
+    first, second = map(hashed, texts)
+    k = 4 if margin else 0
+    there, back = brute_force(first, second, texts[1], k), brute_force(second, first, texts[0], k)
+    assert {score.metric: score.value for score in scores} == {
+        "accuracy@1": (there + back) / 2,
+        f"accuracy@1 {code}→en": there,
+        f"accuracy@1 en→{code}": back,
+    }
+    assert max(there, back) > 3 / len(pairs), "better than chance, or nothing was compared"

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 
 from isoglot.errors import CorpusError, IsoglotError
-from isoglot.evaluate import FeatureSettings
+from isoglot.evaluate import FeatureSettings, embed
 from isoglot.evaluate.cells import parts_to_score, taken
 from isoglot.evaluate.run import evaluate_tasks
 from isoglot.results import Results, ResultsError, Score
 from isoglot.tasks import FINE_TUNED, TASKS, find_task
 from tests.tiny_corpus import words
 
+embedding, mining, retrieval = (
+    import_module(f"isoglot.evaluate.{name}") for name in ("embed", "mining", "retrieval")
+)
 SETTINGS = FeatureSettings()
 
 
@@ -90,14 +94,36 @@ def test_the_threshold_of_mining_is_that_of_the_dev_part(folder, data, tmp_path)
     assert {s.value for s in results.scores if s.metric == "recall"} == {0.0}
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_layers_mined_one_by_one_are_those_mined_at_once(
-    folder, data, tmp_path, monkeypatch, pooling
+@pytest.mark.parametrize(
+    "settings",
+    [
+        FeatureSettings(),
+        FeatureSettings(pooling="mean"),
+        FeatureSettings(center=True, margin=True),
+    ],
+)
+def test_layers_read_one_by_one_are_those_read_at_once(
+    folder, data, tmp_path, monkeypatch, settings
 ):
-    settings = FeatureSettings(pooling=pooling)
-    whole = evaluate_tasks(folder, ["bucc"], data, settings, out=tmp_path / "a.json")
-    monkeypatch.setattr("isoglot.evaluate.mining._NUMBERS_AT_A_TIME", 1)
-    assert evaluate_tasks(folder, ["bucc"], data, settings, out=tmp_path / "b.json") == whole
+    names = ["bucc", "tatoeba"]
+    whole = evaluate_tasks(folder, names, data, settings, out=tmp_path / "a.json")
+    passes: list[int] = []
+
+    def counted(*arguments, layers, **options):
+        passes.append(len(layers))
+        return embed(*arguments, layers=layers, **options)
+
+    for module in (mining, retrieval):
+        monkeypatch.setattr(module, "embed", counted)
+    monkeypatch.setattr(embedding, "_NUMBERS_AT_A_TIME", 1)
+    assert evaluate_tasks(folder, names, data, settings, out=tmp_path / "b.json") == whole
+    assert passes == [1] * (4 * 2 * 3), "four layers of two sides of three parts"
+
+
+def test_an_empty_file_is_named(folder, data, tmp_path):
+    (data / "tatoeba/swh-eng.tsv").write_text("", encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"no examples of tatoeba in .*swh-eng\.tsv"):
+        evaluate_tasks(folder, ["tatoeba"], data, SETTINGS, out=tmp_path / "r.json")
 
 
 def test_a_named_set_of_languages(folder, data, tmp_path):

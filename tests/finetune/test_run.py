@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import pytest
 import torch
-from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
+from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from isoglot.averaging import source_of
 from isoglot.errors import CorpusError, ModelError
@@ -12,6 +13,7 @@ from isoglot.finetune.asked import Finetuning
 from isoglot.finetune.prepared import Prepared
 from isoglot.finetune.run import finetune_and_score
 from isoglot.finetune.scenarios import ScenarioConfig
+from isoglot.models.opening import open_and_report
 from tests.finetune.tasks import DevOnlyTask, OwnTask, PairTask, TwoLanguageTask
 
 FAST = {"epochs": 1, "batch_size": 4, "learning_rate": 1e-3, "selection": "last"}
@@ -170,3 +172,16 @@ def test_progress_reaches_its_end(folder, tmp_path):
 def test_a_folder_without_a_model_is_named(tmp_path):
     with pytest.raises(ModelError, match=str(tmp_path)):
         list(finetune_and_score(tmp_path, PairTask(), tmp_path, asked()))
+
+
+def test_a_bare_encoder_is_kept_without_a_head(folder, tmp_path):
+    """A random one beside it would look as if it could be probed."""
+    bare = tmp_path / "bare"
+    shutil.copytree(folder, bare)
+    AutoModel.from_pretrained(folder).save_pretrained(bare)
+    for start, complete in ((folder, True), (bare, False)):
+        place = tmp_path / f"kept-{complete}"
+        list(finetune_and_score(start, PairTask(), tmp_path, asked(), keep=place))
+        (kept,) = place.iterdir()
+        *_, missing = open_and_report(str(kept / "encoder"), dropout=None)
+        assert (not missing) == complete

@@ -59,6 +59,18 @@ def test_open_keeps_more_words_and_refuses_fewer(tmp_path):
         Encoder.open(folder, vocabulary_size=VOCABULARY + 1)
 
 
+def test_a_bare_encoder_gets_a_new_head_and_half_a_one_is_refused(tmp_path):
+    base = tiny_model("xlm-r", attention="sdpa").base_model
+    base.save_pretrained(tmp_path)
+    Encoder.open(str(tmp_path))
+    base.encoder.layer = base.encoder.layer[:2]
+    base.save_pretrained(tmp_path)
+    base.config.num_hidden_layers = 3
+    base.config.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="lacks weights of the encoder"):
+        Encoder.open(str(tmp_path))
+
+
 def test_missing_folder_is_named(tmp_path):
     with pytest.raises(ModelError, match=r"no model folder .*nowhere"):
         Encoder.open(str(tmp_path / "nowhere"))

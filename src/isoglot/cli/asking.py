@@ -95,8 +95,8 @@ def targets_of(languages: str) -> tuple[str, ...] | None:
 
 
 def split(names: str) -> list[str]:
-    """Names with commas between them."""
-    return [name.strip() for name in names.split(",")]
+    """Names with commas between them, or after them."""
+    return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def changed(settings: Sequence[str], kind: type[Any]) -> dict[str, Any]:

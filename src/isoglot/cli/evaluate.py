@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from isoglot.evaluate import FeatureSettings
 
+_ALIGNER = "transport"
 _EXAMPLE = """
 Examples:
 
@@ -58,8 +59,11 @@ def evaluate(
     tasks: str = typer.Option(
         "", "--tasks", "-t", help="Tasks (`isoglot show tasks`), with commas: tatoeba,alignment."
     ),
-    data: Path | None = typer.Option(
-        None, "--data", "-d", help="Folder of the tasks' files (docs/evaluate.md has its layout)."
+    data: Path = typer.Option(
+        Path("eval"),
+        "--data",
+        "-d",
+        help="Folder of the tasks' files (docs/evaluate.md has its layout).",
     ),
     languages: str = LANGUAGES,
     out: Path | None = typer.Option(
@@ -81,10 +85,10 @@ def evaluate(
         help="Take each language's mean vector off first.",
     ),
     margin: bool = typer.Option(
-        False, "--margin", help="Rank sentences by margin instead of cosine (tasks only)."
+        False, "--margin", help="Rank sentences by margin instead of cosine."
     ),
     aligner: str = typer.Option(
-        "transport", help="How words are linked: transport, entropic, argmax or itermax."
+        _ALIGNER, help="How words are linked: transport, entropic, argmax or itermax."
     ),
     answers: Path | None = typer.Option(
         None, "--answers", help="Write what the model says of each probed fact, as JSON lines."
@@ -125,23 +129,34 @@ def evaluate(
     from isoglot.cli.progress import without_bars_of_others
     from isoglot.evaluate.run import read_pairs
 
+    tasks = tasks.strip(", ")
     if bool(pairs) == bool(tasks):
         raise typer.BadParameter("give either --pairs or --tasks.", param_hint="--pairs / --tasks")
     if beside is not None and answers is None:
         raise typer.BadParameter(
             "what is to lie beside it? Add --answers FILE.", param_hint="--beside"
         )
+    if pairs:
+        only_of_tasks = {
+            "--languages": languages,
+            "--aligner": aligner != _ALIGNER,
+            "--answers": answers,
+            "--seeds": seeds,
+            "--train-on": train_on,
+            "--selection": selection,
+            "--set": settings,
+        }
+        _refuse(only_of_tasks)
     without_bars_of_others()
     folder = folder_of(model)
     file = out or model / "results.json"
     if pairs:
-        score_pairs(folder, pairs, file, most=most or 1000, center=center)
+        score_pairs(folder, pairs, file, most=most or 1000, center=center, margin=margin)
         if exhibits:
             keep_exhibits(folder, file, read_pairs(pairs, most or 1000))
         return
-    if data is None:
-        raise typer.BadParameter("--tasks needs the folder of their files.", param_hint="--data")
     read, learned = _by_kind(tasks)
+    _check_answers(answers, read)
     of_features, of_training = _by_owner(settings, read=bool(read), learned=bool(learned))
     targets = targets_of(languages)
     features = _settings(of_features, most=most, center=center, margin=margin, aligner=aligner)
@@ -152,7 +167,7 @@ def evaluate(
         sources=source,
         targets=targets,
         selection=selection,
-        changes=of_training,
+        changes=[*of_training, *([] if most is None else [f"max_scored={most}"])],
     )
     check_tasks(learned, data, asked, train_on)
     if read:
@@ -165,6 +180,24 @@ def evaluate(
         from isoglot.evaluate.exhibits import pairs_of_tasks
 
         keep_exhibits(folder, file, pairs_of_tasks(read, data, ",".join(targets or ())))
+
+
+def _refuse(only_of_tasks: dict[str, object]) -> None:
+    """Say of an option that --pairs would not read that it belongs to --tasks."""
+    for name, value in only_of_tasks.items():
+        if value:
+            raise typer.BadParameter("--pairs does not read it: use --tasks.", param_hint=name)
+
+
+def _check_answers(answers: Path | None, names: Sequence[str]) -> None:
+    """Refuse a file of answers that no task would write to."""
+    from isoglot.tasks import find_task
+
+    if answers is not None and all(find_task(name).kind != "probe" for name in names):
+        raise typer.BadParameter(
+            "only probes give answers: add mlama, xfactr or lama to --tasks.",
+            param_hint="--answers",
+        )
 
 
 def _by_kind(tasks: str) -> tuple[list[str], list[str]]:

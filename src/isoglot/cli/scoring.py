@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from isoglot.evaluate import FeatureSettings
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 
-def score_pairs(folder: Path, pairs: list[Path], file: Path, *, most: int, center: bool) -> None:
+def score_pairs(
+    folder: Path, pairs: list[Path], file: Path, *, most: int, center: bool, margin: bool
+) -> None:
     """Score retrieval on files of translations and print each language's share."""
     from rich.console import Console
 
@@ -28,6 +31,7 @@ def score_pairs(folder: Path, pairs: list[Path], file: Path, *, most: int, cente
         pairs,
         most=most,
         center=center,
+        margin=margin,
         progress=lambda name: terminal.print(f"retrieval {name}"),
     )
     add_to_file(results, file)
@@ -73,24 +77,35 @@ def score_features(
             progress=stages,
             listen=listen,
         )
-    _print_tasks(results, names, settings)
+    _print_tasks(results, names, settings, languages)
     print(f"all layers and metrics in {file}")
 
 
-def _print_tasks(results: Results, names: list[str], settings: FeatureSettings) -> None:
-    """Each task's first metric, at the layer that is best on average over the languages."""
+def _print_tasks(
+    results: Results,
+    names: list[str],
+    settings: FeatureSettings,
+    languages: tuple[str, ...] | None,
+) -> None:
+    """Each task's first metric, at the layer that is best on average over the languages.
+
+    Only the languages asked for count: the results file may have more.
+    """
     from isoglot.cli.tables import print_table
     from isoglot.evaluate import best_layer
     from isoglot.tasks import find_task
+    from isoglot.tasks.subsets import is_wanted
 
     rows = []
     for name in names:
         task = find_task(name)
-        metric, scenario = task.metrics[0].name, settings.scenario(task.kind)
+        metric = task.metrics[0].name
+        shown = task.name, task.version, metric, settings.scenario(task.kind)
         found = [
             score
             for score in results.scores
-            if (score.task, score.metric, score.scenario) == (task.name, metric, scenario)
+            if (score.task, score.version, score.metric, score.scenario) == shown
+            and is_wanted(score.language, languages)
         ]
         if not found:
             rows.append([task.name, "–", "not in the languages asked for", "", ""])
@@ -99,12 +114,27 @@ def _print_tasks(results: Results, names: list[str], settings: FeatureSettings) 
             layer, means = best_layer(score for score in found if score.layer is not None)
         else:
             layer, means = None, {score.language: score.value for score in found}
-        means["average"] = sum(means.values()) / len(means)
+        average = "average" + _how_many(means, languages)
+        means[average] = sum(means.values()) / len(means)
         rows += [
             [task.name, language, metric, f"{100 * value:.1f}", "" if layer is None else str(layer)]
             for language, value in means.items()
         ]
     print_table(["task", "language", "metric", "percent", "layer"], rows)
+
+
+def _how_many(scored: Collection[str], languages: tuple[str, ...] | None) -> str:
+    """How many of the languages asked for an average is over, where some have no data."""
+    have = {
+        code
+        for language in scored
+        for code in (language, *language.split("-"))
+        if code != "en" or language == "en"  # of a pair, English is no language of its own
+    }
+    missing = set(languages or ()) - have
+    if languages is None or not missing:
+        return ""
+    return f" ({len(languages) - len(missing)} of {len(languages)})"
 
 
 def keep_exhibits(folder: Path, file: Path, pairs: dict[str, tuple[list[str], list[str]]]) -> None:

@@ -15,7 +15,7 @@ import torch
 from isoglot.evaluate.cells import scores, taken
 from isoglot.evaluate.embed import in_batches
 from isoglot.evaluate.linking import link
-from isoglot.evaluate.pieces import word_pieces
+from isoglot.evaluate.pieces import specials, word_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
@@ -78,7 +78,9 @@ def _align_block(
     encoder: Encoder, tokenizer: Any, pairs: Sequence[WordAligned], settings: FeatureSettings
 ) -> list[list[set[Link]]]:
     together = settings.reads_together
-    most = (encoder.max_positions - 3) // 2 if together else encoder.max_positions - 2
+    start, end = specials(tokenizer)
+    number = 2 if together else 1
+    most = (encoder.max_positions - len(start) - number * len(end)) // number
     sides = [
         (_cut(tokenizer, pair.first, most), _cut(tokenizer, pair.second, most)) for pair in pairs
     ]
@@ -104,7 +106,7 @@ def _states(
     encoder: Encoder, tokenizer: Any, sides: Sequence[tuple[_Pieces, _Pieces]], *, together: bool
 ) -> list[tuple[Tensor, Tensor]]:
     """For each pair, the states (layers + 1, pieces, D) of its two sides."""
-    start, end = [tokenizer.cls_token_id], [tokenizer.sep_token_id]
+    start, end = specials(tokenizer)
     if together:
         encoded = [start + first.ids + end + second.ids + end for first, second in sides]
     else:
@@ -117,13 +119,18 @@ def _states(
             length = len(encoded[index])
             found[index] = _stacked(states.layers, row, length)
     whole = [state for state in found if state is not None]
+    begin = len(start)
     if not together:
-        alone = [state[:, 1:-1] for state in whole]
+        pieces = [side.ids for pair in sides for side in pair]
+        alone = [
+            state[:, begin : begin + len(ids)] for state, ids in zip(whole, pieces, strict=True)
+        ]
         return list(zip(alone[::2], alone[1::2], strict=True))
     split = []
-    for (first, _), state in zip(sides, whole, strict=True):
-        middle = 1 + len(first.ids)
-        split.append((state[:, 1:middle], state[:, middle + 1 : -1]))
+    for (first, second), state in zip(sides, whole, strict=True):
+        middle = begin + len(first.ids)
+        again = middle + len(end)
+        split.append((state[:, begin:middle], state[:, again : again + len(second.ids)]))
     return split
 
 

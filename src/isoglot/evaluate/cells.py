@@ -69,7 +69,8 @@ def parts_to_score(
             found[part.language] = part
     if not found:
         raise CorpusError(
-            f"{folder} has no files of {task.name}; docs/evaluate.md shows where they must lie."
+            f"{folder} has no files of {task.name}. Name their folder with --data; "
+            "docs/evaluate.md shows how they must lie in it."
         )
     return [part for language, part in found.items() if is_wanted(language, codes)]
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from isoglot.types import LongArray
 
 _TOKENS_AT_A_TIME = 8192
+_NUMBERS_AT_A_TIME = 1 << 30
+"""Numbers of all sentence vectors to hold: 4 GiB. BUCC's largest takes two layers at a time."""
 
 
 @torch.no_grad()
@@ -67,6 +69,16 @@ def embed(
             progress(done)
     assert pooled is not None, "there is at least one sentence"
     return pooled
+
+
+def layers_at_a_time(encoder: Encoder, sentences: int) -> list[range]:
+    """Layers in groups whose vectors of so many sentences fit the memory.
+
+    Each group is one more pass over the sentences.
+    """
+    depth = int(encoder.model.config.num_hidden_layers) + 1
+    some = max(1, _NUMBERS_AT_A_TIME // (sentences * encoder.hidden_size))
+    return [range(start, min(start + some, depth)) for start in range(0, depth, some)]
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from isoglot.evaluate.cells import scores, taken
-from isoglot.evaluate.embed import embed
+from isoglot.evaluate.embed import embed, layers_at_a_time
 from isoglot.evaluate.nearest import chosen, nearest
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from isoglot.results import Score
     from isoglot.tasks import Part, Task
     from isoglot.tasks.examples import Mined
-
-_NUMBERS_AT_A_TIME = 1 << 30
-"""Numbers of the sentence vectors of one side to hold: 4 GiB. BUCC's largest takes two layers."""
 
 
 def score_mining(
@@ -43,9 +40,7 @@ def score_mining(
     for part in parts:
         collection = _Collection(taken(task.read(part), settings.most))
         tuning = _Collection(task.read(dev)) if dev is not None else collection
-        depth = int(encoder.model.config.num_hidden_layers) + 1
-        size = max(len(collection), len(tuning)) * encoder.hidden_size
-        for layers in _some_at_a_time(depth, size):
+        for layers in layers_at_a_time(encoder, max(len(collection), len(tuning))):
             tuned = tuning.mined(encoder, tokenizer, layers, settings)
             mined = tuned
             if tuning is not collection:
@@ -98,12 +93,6 @@ class _Collection:
             ]
             for first, second in zip(*sides, strict=True)
         ]
-
-
-def _some_at_a_time(number: int, size: int) -> list[range]:
-    """Layers in groups whose vectors fit the memory; each group is one more pass."""
-    some = max(1, _NUMBERS_AT_A_TIME // size)
-    return [range(start, min(start + some, number)) for start in range(0, number, some)]
 
 
 def mine(first: torch.Tensor, second: torch.Tensor, *, k: int) -> list[tuple[int, int, float]]:

@@ -1,4 +1,4 @@
-"""Pieces of single words, as they are inside a sentence, whatever the tokenizer."""
+"""Pieces of single words, and what stands around a sentence, whatever the tokenizer."""
 
 from __future__ import annotations
 
@@ -17,6 +17,18 @@ def word_pieces(tokenizer: Any, words: Sequence[str]) -> list[list[int]]:
         "input_ids"
     ]
     return ids
+
+
+def specials(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The ids that the tokenizer puts before a sentence and after it.
+
+    Asked with a sentence: it may call them cls and sep, bos and eos, or put none.
+    """
+    bare = tokenizer("a", add_special_tokens=False)["input_ids"]
+    whole = tokenizer("a")["input_ids"]
+    number = len(bare)
+    begin = next(n for n in range(len(whole)) if whole[n : n + number] == bare)
+    return whole[:begin], whole[begin + number :]
 
 
 def _tells_spaces(tokenizer: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from isoglot.errors import IsoglotError, ModelError
 from isoglot.evaluate.cells import scores, taken
 from isoglot.evaluate.embed import in_batches
 from isoglot.evaluate.pieces import word_pieces
@@ -65,6 +66,11 @@ def score_probe(
         masks = settings.masks or task.masks
         if masks == 1:
             facts = _of_one_token(tokenizer, facts)
+            if not facts:
+                raise IsoglotError(
+                    f"No object of {task.name} in {part.language} is one token of this model. "
+                    f"Leave {part.language} out, or allow more tokens with --set masks=5."
+                )
         guesses = probe(encoder, tokenizer, facts, masks=masks)
         if listen is not None:
             for fact, guess in zip(facts, guesses, strict=True):
@@ -90,6 +96,11 @@ def _of_one_token(tokenizer: Any, facts: Sequence[Fact]) -> list[Fact]:
 @torch.no_grad()
 def probe(encoder: Encoder, tokenizer: Any, facts: Sequence[Fact], *, masks: int) -> list[Guess]:
     """What the model says of each fact; a prompt that does not fit the model is left unanswered."""
+    if tokenizer.mask_token is None:
+        raise ModelError(
+            f"{tokenizer.name_or_path} has no mask token, and probing needs a masked language "
+            "model. Leave probes out."
+        )
     guesses = [Guess() for _ in facts]
     choices = _Choices(tokenizer, facts)
     unwanted = torch.tensor(sorted(set(tokenizer.all_special_ids)))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
+from isoglot.errors import CorpusError
 from isoglot.finetune.in_words import in_words
 from isoglot.tasks.base import Task
 
@@ -37,7 +38,14 @@ class InWords(Task[Any, Any]):
 
     @override
     def read(self, part: Part) -> list[Any]:
-        return in_words(self._task.read(part), part.language, self._words)
+        examples = self._task.read(part)
+        if not examples:
+            names = ", ".join(map(str, part.files))
+            raise CorpusError(
+                f"There are no examples of {self._task.name} in {names}. Fetch it again, or leave "
+                f"{part.language} out."
+            )
+        return in_words(examples, part.language, self._words)
 
     @override
     def score(

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from itertools import chain
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from isoglot.averaging import best_of
 from isoglot.evaluate.cells import scores, taken
-from isoglot.evaluate.embed import embed
+from isoglot.evaluate.embed import embed, layers_at_a_time
 from isoglot.evaluate.nearest import chosen, nearest
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     import torch
 
+    from isoglot.evaluate.nearest import Neighbours
     from isoglot.evaluate.settings import FeatureSettings
     from isoglot.models import Encoder
     from isoglot.results import Score
@@ -59,12 +61,12 @@ def retrieval(
     """
     found: list[Score] = []
     flipped = [replace(pair, first=pair.second, second=pair.first) for pair in examples]
-    first, second = [pair.first for pair in examples], [pair.second for pair in examples]
-    sides = _sides(encoder, tokenizer, first, second, center=settings.center)
     codes = language.split("-")
-    k = settings.neighbours if settings.margin else 1
-    for layer in range(len(sides[0])):
-        there, back = nearest(sides[0][layer], sides[1][layer], k=k)
+    groups = layers_at_a_time(encoder, 2 * len(examples))
+    neighbours = chain.from_iterable(
+        _neighbours(encoder, tokenizer, examples, layers, settings) for layers in groups
+    )
+    for layer, (there, back) in enumerate(neighbours):
         values = {}
         for way, pairs, mine, others in (
             (codes, examples, there, back),
@@ -103,10 +105,17 @@ def best_layer(found: Iterable[Score]) -> tuple[int, dict[str, float]]:
     return best, means[best]
 
 
-def _sides(
-    encoder: Encoder, tokenizer: Any, first: Sequence[str], second: Sequence[str], *, center: bool
-) -> list[torch.Tensor]:
-    sides = [embed(encoder, tokenizer, texts) for texts in (first, second)]
-    if center:
-        sides = [side - side.mean(dim=1, keepdim=True) for side in sides]
-    return sides
+def _neighbours(
+    encoder: Encoder,
+    tokenizer: Any,
+    examples: Sequence[Translated],
+    layers: Sequence[int],
+    settings: FeatureSettings,
+) -> list[tuple[Neighbours, Neighbours]]:
+    """For each of some layers, both directions' neighbours; the vectors end here."""
+    texts = [pair.first for pair in examples], [pair.second for pair in examples]
+    sides = [embed(encoder, tokenizer, side, layers=layers) for side in texts]
+    if settings.center:
+        sides = [side.sub_(side.mean(dim=1, keepdim=True)) for side in sides]
+    k = settings.neighbours if settings.margin else 1
+    return [nearest(first, second, k=k) for first, second in zip(*sides, strict=True)]

@@ -19,11 +19,13 @@ from isoglot.evaluate.averages import averages
 from isoglot.evaluate.cells import is_done, parts_to_score
 from isoglot.evaluate.commit import commit
 from isoglot.evaluate.kinds import SCORERS
+from isoglot.evaluate.opening import open_encoder
 from isoglot.evaluate.reading import InWords
 from isoglot.evaluate.retrieval import retrieval
 from isoglot.evaluate.settings import FeatureSettings
 from isoglot.finetune.in_words import in_words
-from isoglot.models import Encoder, ModelConfig, language_embeddings
+from isoglot.models import language_embeddings
+from isoglot.models.opening import open_tokenizer
 from isoglot.results import Results, ResultsError
 from isoglot.tasks import FINE_TUNED, find_task
 from isoglot.tasks.examples import Translated
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from isoglot.evaluate.probing import Guess
+    from isoglot.models import Encoder
     from isoglot.results import Score
     from isoglot.tasks import Part, Task
     from isoglot.tasks.examples import Fact
@@ -65,13 +68,14 @@ def evaluate_retrieval(
     *,
     most: int,
     center: bool = False,
+    margin: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Results:
     """Retrieval scores of a model folder on files of translations named like en-de.tsv."""
     pairs = read_pairs(files, most)
     opened = open_for_scoring(folder)
     words = Pretokenization.load(folder)
-    settings = FeatureSettings(center=center)
+    settings = FeatureSettings(center=center, margin=margin)
     found: list[Score] = []
     for name, sides in pairs.items():
         if progress is not None:
@@ -240,12 +244,10 @@ def _read_pairs(file: Path, most: int) -> tuple[list[str], list[str]]:
 def open_for_scoring(folder: Path) -> tuple[Encoder, Any]:
     """An encoder and its tokenizer, on the device at hand."""
     import torch
-    from transformers import AutoTokenizer
 
-    # every batch of sentences has a shape of its own, and FlexAttention compiles for each
-    encoder = Encoder.open(str(folder), ModelConfig(start=str(folder), attention="sdpa"))
+    tokenizer = open_tokenizer(str(folder))
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return encoder.to(device).eval(), AutoTokenizer.from_pretrained(folder)
+    return open_encoder(folder).to(device).eval(), tokenizer
 
 
 def scored_without(folder: Path) -> str | None:

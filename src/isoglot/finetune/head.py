@@ -34,7 +34,7 @@ Inputs = dict[str, IntArray]
 Logits = tuple[torch.Tensor, ...]
 """What the model says of one piece, on the CPU: one tensor for each of the head's `outputs`."""
 
-_AFTER_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert")
+_AFTER_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet")
 """Models whose table of positions begins after the padding id."""
 _AT_A_TIME = 4096
 """Examples that are tokenized together."""

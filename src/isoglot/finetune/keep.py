@@ -31,11 +31,15 @@ def keep(model: Any, head: Head[Any, Any], folder: Path) -> None:
     model.save_pretrained(folder)
     head.tokenizer.save_pretrained(folder)
     head.words.save(folder)
-    pretrained = AutoModelForMaskedLM.from_pretrained(head.folder, use_safetensors=True)
+    pretrained, report = AutoModelForMaskedLM.from_pretrained(
+        head.folder, use_safetensors=True, output_loading_info=True
+    )
     # a pooler belongs to the task
     own = pretrained.base_model.state_dict().keys()
     tuned = {name: value for name, value in model.base_model.state_dict().items() if name in own}
     pretrained.base_model.load_state_dict(tuned, strict=False)
-    pretrained.save_pretrained(folder / "encoder")
+    # a head that the folder did not have is random: nobody should find it and ask it
+    whole = all(key.startswith(pretrained.base_model_prefix) for key in report["missing_keys"])
+    (pretrained if whole else pretrained.base_model).save_pretrained(folder / "encoder")
     head.tokenizer.save_pretrained(folder / "encoder")
     head.words.save(folder / "encoder")

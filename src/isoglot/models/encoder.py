@@ -129,7 +129,7 @@ class Encoder(nn.Module):
             self.language_codes = tuple(languages)
             self.languages = nn.Embedding(len(languages), embeddings.embedding_dim)
             nn.init.zeros_(self.languages.weight)
-        self.first_position, self.max_positions = _positions(model)
+        self.first_position, self.max_positions = positions_of(model)
         self.fit_body()
 
     def fit_body(self) -> None:
@@ -323,7 +323,7 @@ def _freeze_body(model: Any) -> None:
             part.requires_grad_(requires_grad=False)
 
 
-def _positions(model: Any) -> tuple[int, int]:
+def positions_of(model: Any) -> tuple[int, int]:
     """The id of a sequence's first position, and how many there are.
 
     Models after RoBERTa keep the first ids of the table for padding; their table says so. A model

@@ -1,8 +1,8 @@
 """Does an opened architecture keep packed sequences apart? Ask it, before any training.
 
-Reads an encoder; raises `ModelError` where its architecture ignores the mask, numbers positions in
-a way of its own, or has an LM head that is more than the children beside its encoder. A few dozen
-tokens go through the model on the CPU: exactness is cheap there.
+Reads an encoder; raises `PackingError` where its architecture ignores the mask, numbers positions
+in a way of its own, or has an LM head that is more than the children beside its encoder. A few
+dozen tokens go through the model on the CPU: exactness is cheap there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from isoglot.errors import ModelError
+from isoglot.models.opening import PackingError
 from isoglot.types import Rows, Rule
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def probe(encoder: Encoder, name: str) -> None:
         try:
             _check(encoder, rows, length, name)
         except (TypeError, ValueError, RuntimeError, IndexError, AssertionError) as error:
-            if isinstance(error, ModelError):
+            if isinstance(error, PackingError):
                 raise
-            raise ModelError(
+            raise PackingError(
                 f"{name}, a {encoder.model.config.model_type} model, cannot run packed rows with "
                 f"an LM head at sites ({type(error).__name__}: {error}). Choose another model."
             ) from error
@@ -51,17 +51,19 @@ def _check(encoder: Encoder, rows: Rows, length: int, name: str) -> None:
 
     changed = _with_other_ids(encoder, rows, slice(length, None))
     if not torch.equal(encoder(changed).hidden[:, :length], first):
-        raise ModelError(f"{kind} lets sequences of one row see each other. Choose another model.")
+        raise PackingError(
+            f"{kind} lets sequences of one row see each other. Choose another model."
+        )
     changed = _with_other_ids(encoder, rows, slice(length + 4, None))
     if not torch.equal(encoder(changed).hidden[:, length : length + 4], sentence):
-        raise ModelError(f"{kind} lets a sentence see its translation. Choose another model.")
+        raise PackingError(f"{kind} lets a sentence see its translation. Choose another model.")
 
     alone = encoder.model(input_ids=rows.ids[:, :length], output_hidden_states=True)
     if not _close(alone.hidden_states[-1], first):
-        raise ModelError(f"{kind} numbers positions in a way of its own. Choose another model.")
+        raise PackingError(f"{kind} numbers positions in a way of its own. Choose another model.")
     sites = torch.arange(length)
     if not _close(alone.logits[0], encoder.logits_at(states, sites)):
-        raise ModelError(f"{kind} has an LM head that cannot run at single sites.")
+        raise PackingError(f"{kind} has an LM head that cannot run at single sites.")
 
 
 def _rows(encoder: Encoder) -> tuple[Rows, int]:
