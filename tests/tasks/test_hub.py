@@ -66,6 +66,26 @@ def test_questions(tmp_path):
     assert mlqa.part(tmp_path, "de-en", "test").language == "de-en", "question, then paragraph"
 
 
+@pytest.mark.parametrize(
+    ("name", "place", "language"),
+    [("germeval2014", "germeval_14/germeval_14", "de"), ("uner", "universal_ner/zh_gsd", "zh")],
+)
+def test_names_of_single_languages_and_treebanks(tmp_path, name, place, language):
+    rows = [{"tokens": ["Anna", "ruft"], "ner_tags": [1, 0]}]
+    save(table(rows, {"ner_tags": {"feature": TAGS}}), tmp_path / place / "test-0.parquet")
+    task = find_task(name)
+    (example,) = task.read(task.part(tmp_path, language, "test"))
+    assert example.tags == ("B-PER", "O")
+
+
+def test_captions(tmp_path):
+    row = {"id": "7", "sentence_A": "A dog.", "sentence_B": "No dog.", "label": 2}
+    save(table([row], {"label": LABELS}), tmp_path / "sick/default/validation-0.parquet")
+    task = find_task("sick")
+    (example,) = task.read(task.part(tmp_path, "en", "dev"))
+    assert (example.id, example.first, example.label) == ("7", "A dog.", "contradiction")
+
+
 def test_a_damaged_file_is_named(tmp_path):
     file = tmp_path / "xnli/sw/test-00000-of-00001.parquet"
     save(table([{"premise": "A.", "hypothesis": "B.", "label": 1}], {"label": LABELS}), file)

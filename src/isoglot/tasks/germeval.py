@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from typing_extensions import override
 
 from isoglot.tasks.columns import Columns, ColumnTask
-from isoglot.tasks.finding import Layout
+from isoglot.tasks.finding import Layout, hub
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +30,7 @@ class GermEval(ColumnTask):
     layouts: ClassVar = (
         Layout("ner/germeval2014/{split}.tsv", ("de",)),
         Layout("germeval2014/NER-de-{split}.tsv", ("de",)),
+        *hub("germeval_14", "germeval_14", ("de",)),
     )
 
     @override

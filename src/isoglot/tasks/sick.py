@@ -9,7 +9,8 @@ from typing_extensions import override
 from isoglot.tasks.base import Part
 from isoglot.tasks.classification import NLI_LABELS, ClassifyTask
 from isoglot.tasks.examples import Classified
-from isoglot.tasks.finding import Layout
+from isoglot.tasks.finding import Layout, hub
+from isoglot.tasks.hub import hub_rows, is_hub_file
 from isoglot.tasks.lines import cell, table_rows
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from isoglot.tasks.base import Split
 
 _SETS: dict[str, Split] = {"TRAIN": "train", "TRIAL": "dev", "TEST": "test"}
-_LABELS = ("entailment_judgment", "entailment_label_Ja", "entailment_label")
+_LABELS = ("entailment_judgment", "entailment_label_Ja", "entailment_label", "label")
 
 
 class Sick(ClassifyTask):
@@ -38,6 +39,7 @@ class Sick(ClassifyTask):
     layouts: ClassVar = (
         Layout("nli/sick/{language}.{split}.tsv"),
         Layout("nli/sick/nl.tsv", ("nl",), "train"),
+        *hub("sick", "default", ("en",)),
     )
 
     @override
@@ -53,14 +55,15 @@ class Sick(ClassifyTask):
     def read(self, part: Part) -> list[Classified]:
         examples = []
         for path in part.files:
-            for number, row in table_rows(path, optional=True):
+            rows = hub_rows(path) if is_hub_file(path) else table_rows(path, optional=True)
+            for number, row in rows:
                 of_set = row.get("SemEval_set")
                 if of_set is not None and _SETS.get(of_set) != part.split:
                     continue
                 said = cell(path, number, row, *_LABELS).lower()
                 examples.append(
                     Classified(
-                        id=cell(path, number, row, "pair_ID"),
+                        id=cell(path, number, row, "pair_ID", "id"),
                         first=cell(path, number, row, "sentence_A_Ja", "sentence_A"),
                         second=cell(path, number, row, "sentence_B_Ja", "sentence_B"),
                         label=self.label(path, number, said),

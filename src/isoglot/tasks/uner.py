@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from typing_extensions import override
 
 from isoglot.tasks.columns import Columns, ColumnTask
-from isoglot.tasks.finding import Layout
+from isoglot.tasks.finding import Layout, hub
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +29,7 @@ class UniversalNer(ColumnTask):
     layouts: ClassVar = (
         Layout("ner/uner/{language}_*.{split}.tsv"),
         Layout("uner/UNER_*/{language}_*-ud-{split}.iob2"),
+        *hub("universal_ner", "{language}_*"),
     )
 
     @override
