@@ -145,6 +145,27 @@ def test_queue_and_averages_after_steps_are_what_the_steps_say(corpus, accelerat
         assert torch.allclose(found, expected, rtol=1e-10, atol=1e-13), name
 
 
+@pytest.mark.parametrize("not_finite", ["stop", "skip"])
+def test_steps_that_are_sent_ahead_are_the_same_steps(corpus, accelerator, not_finite):
+    """Where a bad step ends the run, queue and averages need not wait for the word on it."""
+    found = []
+    for looks in (lambda _: True, lambda _: False):
+        moco = settings(momentum=MomentumConfig(value=0.8))
+        trainee = make_trainee(corpus, moco)
+        passes: list[int] = []
+        trainee.register_forward_hook(lambda *_, passes=passes: passes.append(1))
+        stage = stage_of(trainee, steps=5, rate=1e-3)
+        stage.looks, stage.loss = looks, LossConfig(not_finite=not_finite)
+        batches = make_loader(corpus, moco, micro_rows=8).steps(Cursor())
+        heard = [(step.losses, len(passes)) for step in training_steps(stage, batches, accelerator)]
+        ahead = not_finite == "stop" and not looks(1)
+        assert [number for _, number in heard] == ([2, 3, 4, 5, 5] if ahead else [1, 2, 3, 4, 5])
+        found.append(([losses for losses, _ in heard], trainee.state_dict()))
+    (told, state), (told_late, state_late) = found
+    assert told_late == told
+    assert all(torch.equal(tensor, state_late[name]) for name, tensor in state.items())
+
+
 def test_a_step_that_is_not_taken_moves_nothing(corpus, accelerator):
     moco = settings()
     trainee = make_trainee(corpus, moco)

@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from isoglot.errors import ModelError
 from isoglot.models import Encoder, ModelConfig, States
+from isoglot.models.attention import kernels
 from isoglot.models.encoder import positions_of
 from isoglot.models.head import LMHead
 from isoglot.models.opening import PackingError, open_and_report, open_plain
@@ -39,11 +40,12 @@ class PlainEncoder(Encoder):
 
     @override
     def forward(self, rows: Rows, *, layers: bool = False) -> States:
-        output = self.model(
-            input_ids=rows.ids,
-            attention_mask=(rows.sequences >= 0).long(),
-            output_hidden_states=layers,
-        )
+        with kernels("sdpa"):
+            output = self.model(
+                input_ids=rows.ids,
+                attention_mask=(rows.sequences >= 0).long(),
+                output_hidden_states=layers,
+            )
         return States(hidden=output.last_hidden_state, layers=output.hidden_states)
 
 

@@ -7,9 +7,10 @@ how the step was split. The model's own randomness (dropout) is seeded at every 
 
 The host does not wait for a step before it sends the next: whether the update is to be left out,
 because something is not finite, is decided on the device, and losses are read one step late. It
-does wait where somebody looks at the weights (`Stage.looks`), where an objective has something to
-do between steps, for optimizers that cannot leave an update out by themselves (LAMB), and, with
-several processes, when these tell each other how much they predict.
+does wait where somebody looks at the weights (`Stage.looks`), for optimizers that cannot leave an
+update out by themselves (LAMB), for objectives that must hear whether a step was skipped before
+they do what they do between steps, and, with several processes, when these tell each other how much
+they predict.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ class _Launched:
     numbers: Tensor
     """The sums, and the gradient's norm, on the host when it has ended."""
     settled: bool
-    """The update is on the device too, or left out by it; nothing is to be done after it."""
+    """All of it is on the device: the update, or that it is left out, and what objectives do."""
 
 
 def training_steps(
@@ -255,10 +256,15 @@ def _launch(
     limit = stage.optimizer_config.clip
     norm = torch.nn.utils.clip_grad_norm_(weights, limit if limit is not None else float("inf"))
     numbers = torch.stack([*sums.values(), norm.double()])
-    alone = skips_by_itself(stage.optimizer)
-    if alone:
+    settled = skips_by_itself(stage.optimizer)
+    if settled:
         with leave_out_if(stage.optimizer, ~numbers.isfinite().all()):
             stage.optimizer.step()
+        # a run that stops at a bad step keeps nothing of it, so nobody must wait for the word
+        settled = stage.loss.not_finite == "stop" or not any(map(_acts, _objectives(stage)))
+    if settled:
+        for objective in _objectives(stage):
+            objective.after_step(taken=True)
     return _Launched(
         step=step,
         micro=micro,
@@ -269,8 +275,12 @@ def _launch(
         begun=begun,
         names=list(sums),
         numbers=on_the_way(numbers),
-        settled=alone and not any(_acts(stage.trainee.objective(name)) for name in names),
+        settled=settled,
     )
+
+
+def _objectives(stage: Stage) -> list[ObjectiveModule]:
+    return [stage.trainee.objective(name) for name in stage.weights]
 
 
 def _acts(objective: ObjectiveModule) -> bool:
@@ -290,11 +300,12 @@ def _finish(stage: Stage, launched: _Launched, accelerator: Accelerator) -> Step
         )
     if finite and not skips_by_itself(stage.optimizer):
         stage.optimizer.step()
-    for name in stage.weights:
-        stage.trainee.objective(name).after_step(taken=finite)
-    seconds = time.perf_counter() - launched.started
     if launched.settled:
         seconds = launched.ended.since(launched.begun)
+    else:
+        for objective in _objectives(stage):
+            objective.after_step(taken=finite)
+        seconds = time.perf_counter() - launched.started
     cursor = launched.micro[0].cursor
     assert cursor is not None
     return Step(
