@@ -3,9 +3,11 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
+from isoglot.batching.builder import Canvas
 from isoglot.batching.loader import Loader, LoaderConfig, open_streams
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import ParallelStream, TextStream
@@ -13,7 +15,7 @@ from isoglot.corpus import Corpus, PrepareConfig, SourceConfig, TokenizerConfig,
 from isoglot.errors import RecipeError
 from isoglot.objectives import MLM, TLM
 from isoglot.testbed import write
-from isoglot.types import Cursor
+from isoglot.types import Cursor, Rule, Sequence
 
 STREAMS = {
     "text": TextStream(objectives=("mlm",), share=0.5),
@@ -131,6 +133,20 @@ def test_rows_know_whether_each_is_one_whole_sequence(corpus):
             found.append(batch.rows.whole)
             assert batch.to("cpu").rows.whole == batch.rows.whole
     assert {True, False} == set(found)
+
+
+@pytest.mark.parametrize("rule", list(Rule))
+def test_slots_are_never_whole(rule):
+    """However full the row: some of its tokens do not see all of it."""
+    ids = np.arange(6, dtype=np.int32)
+    zeros = np.zeros_like(ids)
+    sequence = Sequence(
+        ids=ids, positions=ids, languages=zeros, sentences=zeros, parts=zeros, targets=zeros,
+        rule=rule,
+    )  # fmt: skip
+    canvas = Canvas(1, 6, pad=1)
+    canvas.put(sequence, 0, 0)
+    assert canvas.rows().whole == (rule is Rule.FULL)
 
 
 def test_fixed_sites_have_one_size(corpus):

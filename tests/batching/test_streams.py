@@ -23,13 +23,18 @@ def opened(corpus, config, row_length=64, split="train"):
     ]
 
 
-@given(
-    lengths=st.lists(st.integers(0, 50), min_size=1, max_size=60),
-    breaks=st.lists(st.booleans(), min_size=60, max_size=60),
-    limit=st.integers(5, 40),
-    separator=st.integers(0, 1),
-)
-@settings(max_examples=150, deadline=None)
+def of_any_text(test):
+    """Sentences of any lengths, in documents of any size."""
+    given_text = given(
+        lengths=st.lists(st.integers(0, 50), min_size=1, max_size=60),
+        breaks=st.lists(st.booleans(), min_size=60, max_size=60),
+        limit=st.integers(5, 40),
+        separator=st.integers(0, 1),
+    )
+    return settings(max_examples=150, deadline=None)(given_text(test))
+
+
+@of_any_text
 def test_blocks_hold_every_token_once_and_keep_sentences_whole(lengths, breaks, limit, separator):
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     documents = np.cumsum(breaks[: len(lengths)]).astype(np.int32)
@@ -48,13 +53,7 @@ def test_blocks_hold_every_token_once_and_keep_sentences_whole(lengths, breaks, 
             assert offsets[last + 1] == stop
 
 
-@given(
-    lengths=st.lists(st.integers(0, 50), min_size=1, max_size=60),
-    breaks=st.lists(st.booleans(), min_size=60, max_size=60),
-    limit=st.integers(5, 40),
-    separator=st.integers(0, 1),
-)
-@settings(max_examples=150, deadline=None)
+@of_any_text
 def test_blocks_cut_anywhere_hold_every_token_once_and_are_full(lengths, breaks, limit, separator):
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     documents = np.cumsum(breaks[: len(lengths)]).astype(np.int32)
