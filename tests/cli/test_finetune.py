@@ -99,6 +99,12 @@ def test_a_slip_is_answered_in_a_sentence(isoglot, encoder, arguments, message):
     assert "Traceback" not in said.err
 
 
+def test_commas_alone_name_no_task(isoglot, encoder):
+    said = isoglot("finetune", encoder, "--tasks", ",")
+    assert said.code == 2
+    assert "names nothing" in said.err
+
+
 def test_a_task_that_reads_features_is_sent_to_evaluate(isoglot, encoder):
     said = isoglot("finetune", encoder, "--tasks", "testbed-pos,tatoeba", *SHORT)
     assert said.code == 1

@@ -95,8 +95,11 @@ def targets_of(languages: str) -> tuple[str, ...] | None:
 
 
 def split(names: str) -> list[str]:
-    """Names with commas between them, or after them."""
-    return [name.strip() for name in names.split(",") if name.strip()]
+    """Names with commas between them, or after them; at least one."""
+    found = [name.strip() for name in names.split(",") if name.strip()]
+    if not found:
+        raise typer.BadParameter(f"{names!r} names nothing.")
+    return found
 
 
 def changed(settings: Sequence[str], kind: type[Any]) -> dict[str, Any]:

@@ -129,8 +129,7 @@ def evaluate(
     from isoglot.cli.progress import without_bars_of_others
     from isoglot.evaluate.run import read_pairs
 
-    tasks = tasks.strip(", ")
-    if bool(pairs) == bool(tasks):
+    if bool(pairs) == bool(tasks.strip(", ")):
         raise typer.BadParameter("give either --pairs or --tasks.", param_hint="--pairs / --tasks")
     if beside is not None and answers is None:
         raise typer.BadParameter(
