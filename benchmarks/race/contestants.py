@@ -25,6 +25,7 @@ import torch
 from transformers import AutoConfig
 
 from benchmarks.race import machine
+from benchmarks.race.kernels import Kernels
 from benchmarks.race.work import Work, of_lengths, work_of
 from isoglot.corpus import Corpus
 
@@ -52,6 +53,8 @@ class Clock:
         self._started = 0.0
 
     def step_ended(self) -> None:
+        if self.over:
+            return
         self.ended += 1
         if self.ended in {self.warm_up, self.warm_up + self.steps}:
             machine.synchronize()
@@ -84,13 +87,13 @@ def isoglot(given: argparse.Namespace) -> None:
         checkpoints=replace(config.checkpoints, every=10**9),
         deterministic=given.deterministic,
     )
-    clock = Clock(given.warm_up, given.steps)
+    clock, kernels = Clock(given.warm_up, given.steps), Kernels(given.profile)
     tokens: list[int] = []
 
     def listen(step: Step) -> None:
         tokens.append(step.num_tokens)
         clock.step_ended()
-        if clock.over:
+        if clock.over and not kernels.step_ended():
             raise Enough
 
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Enough):
@@ -129,12 +132,14 @@ def trainer(given: argparse.Namespace, *, best: bool) -> None:
     mean = statistics.mean(map(len, examples))
     split = given.rows // given.micro_rows
     per_step = round(given.rows * given.row_length / mean)
-    clock = Clock(given.warm_up, given.steps)
+    clock, kernels = Clock(given.warm_up, given.steps), Kernels(given.profile)
     lengths: list[list[int]] = []
 
     class Listening(TrainerCallback):
-        def on_step_end(self, *_: Any, **__: Any) -> None:
+        def on_step_end(self, *given: Any, **_: Any) -> None:
             clock.step_ended()
+            if clock.over and not kernels.step_ended():
+                given[2].should_training_stop = True
 
     class Counting(DataCollatorForLanguageModeling):
         def __call__(self, features: Any, return_tensors: Any = None) -> Any:
@@ -154,7 +159,7 @@ def trainer(given: argparse.Namespace, *, best: bool) -> None:
         output_dir=tempfile.mkdtemp(),
         per_device_train_batch_size=max(1, per_step // split),
         gradient_accumulation_steps=split,
-        max_steps=steps,
+        max_steps=steps + Kernels.STEPS,
         bf16=on_gpu,
         use_cpu=not on_gpu,
         report_to=[],
@@ -253,6 +258,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--most", type=int, default=10_000, help="lines read of each language")
     parser.add_argument("--deterministic", action="store_true")
+    parser.add_argument("--profile", type=Path, help="a file for the kernels of the steps after")
     given = parser.parse_args()
     given.micro_rows = given.micro_rows or given.rows
     if given.who == "isoglot":

@@ -64,6 +64,11 @@ def run_one(name: str, model: Path, given: argparse.Namespace) -> dict[str, Any]
     command[4:4] = [str(given.corpus), str(model)]
     for setting in ("rows", "row_length", "steps", "warm_up", "workers"):
         command += [f"--{setting.replace('_', '-')}", str(getattr(given, setting))]
+    for setting in given.set:
+        command += ["--set", setting]
+    if given.profile:
+        words = "".join(letter if letter.isalnum() else " " for letter in name).split()
+        command += ["--profile", str(given.out / f"kernels-{'-'.join(words)}.txt")]
     micro_rows = given.micro_rows or given.rows
     while True:
         done = subprocess.run(
@@ -75,6 +80,11 @@ def run_one(name: str, model: Path, given: argparse.Namespace) -> dict[str, Any]
         if "out of memory" not in done.stderr.lower() or micro_rows % 2:
             return {"error": done.stderr.strip().splitlines()[-1]}
         micro_rows //= 2
+
+
+def chosen(name: str, words: list[str]) -> bool:
+    """Is a contestant asked for, by its name or by a word in some names?"""
+    return not words or any(word == name if word in CONTESTANTS else word in name for word in words)
 
 
 def finished(path: Path, shape: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -111,7 +121,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--out", type=Path, default=Path())
-    parser.add_argument("--only", nargs="*", default=[], help="contestants whose name has a word")
+    parser.add_argument(
+        "--only", nargs="*", default=[], help="these contestants, or those whose name has a word"
+    )
     parser.add_argument("--size", default="base")
     parser.add_argument("--vocabulary", type=int, default=250_002)
     parser.add_argument("--rows", type=int, default=128, help="of a step")
@@ -120,24 +132,27 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warm-up", type=int, default=8)
     parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--set", action="append", default=[], help="a setting of Isoglot's")
+    parser.add_argument("--profile", action="store_true", help="and write each one's kernels")
     given = parser.parse_args()
     given.corpus = given.corpus.resolve()
     peak = machine.matmul_peak()
     print(f"{machine.name()}: matrix products at {peak / 1e12:.1f} TFLOP/s", flush=True)
     path = given.out / f"race-{machine.name()}.json"
-    shape = {name: getattr(given, name) for name in ("size", "vocabulary", "rows", "row_length")}
+    settings = ("size", "vocabulary", "rows", "row_length", "set")
+    shape = {name: getattr(given, name) for name in settings}
     found = finished(path, shape)
     with tempfile.TemporaryDirectory() as folder:
         make_model(Path(folder), given)
         losses = same_loss(Path(folder), given.corpus, given.row_length)
         print("one batch, two losses: Trainer's {:.5f}, Isoglot's {:.5f}".format(*losses))
+        given.out.mkdir(parents=True, exist_ok=True)
         for name in CONTESTANTS:
-            if name in found or (given.only and not any(word in name for word in given.only)):
+            if name in found or not chosen(name, given.only):
                 continue
             found[name] = run_one(name, Path(folder), given)
             print(f"{name:<34}", found[name], flush=True)
             told = {"shape": shape, "peak": peak, "losses": losses, "found": found}
-            given.out.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(told, indent=1), encoding="utf-8")
     print(f"\n{given.size}, {given.vocabulary:,} words, {given.rows} x {given.row_length} tokens")
     print(table(found, peak))

@@ -7,7 +7,8 @@ import json
 
 import pytest
 import torch
-from benchmarks.race.run import finished, table
+from benchmarks.race.kernels import Kernels
+from benchmarks.race.run import CONTESTANTS, chosen, finished, table
 from benchmarks.race.work import Work, _sizes, of_lengths
 from transformers import XLMRobertaConfig
 
@@ -79,3 +80,21 @@ def test_who_has_finished_does_not_run_again(tmp_path):
     assert finished(path, shape) == {"a": found["a"]}
     with pytest.raises(SystemExit, match="Name another folder"):
         finished(path, {"rows": 8})
+
+
+def test_a_full_name_asks_for_one_contestant_and_a_word_for_many():
+    assert [name for name in CONTESTANTS if chosen(name, ["rows: Isoglot"])] == ["rows: Isoglot"]
+    assert len([name for name in CONTESTANTS if chosen(name, ["Trainer"])]) == 4
+    assert all(chosen(name, []) for name in CONTESTANTS)
+
+
+def test_kernels_are_those_of_the_steps_after_the_timed_ones(tmp_path):
+    kernels, steps = Kernels(tmp_path / "kernels.txt"), 1
+    while kernels.step_ended():
+        torch.ones(8, 8) @ torch.ones(8, 8)
+        steps += 1
+    assert steps == 1 + Kernels.STEPS
+    lines = (tmp_path / "kernels.txt").read_text().splitlines()
+    assert lines[0].startswith("kernels: ")
+    assert any("1.0 x  aten::mm" in line for line in lines[1:])
+    assert not Kernels(None).step_ended()
