@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.profiler import DeviceType
 
 from benchmarks.race import machine
 
@@ -41,11 +42,7 @@ class Kernels:
 
     def _table(self) -> str:
         """How long the device worked, and its kernels (or a CPU's operations) by time."""
-        wanted = (
-            torch.autograd.DeviceType.CUDA
-            if torch.cuda.is_available()
-            else torch.autograd.DeviceType.CPU
-        )
+        wanted = DeviceType.CUDA if torch.cuda.is_available() else DeviceType.CPU
         spent: dict[str, list[float]] = {}
         for event in self._profiler.events():
             if event.device_type != wanted or getattr(event, "is_user_annotation", False):

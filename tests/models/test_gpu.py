@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from isoglot.models.attention import fastest
+from isoglot.models.hashed_dropout import HashedDropout
 from isoglot.types import Rule
 from tests.models.there_and_back import relative, states_and_gradients
 from tests.models.tiny import ARCHITECTURES, pack, random_tokens, replace, tiny_encoder
@@ -138,3 +139,16 @@ def test_the_fastest_way_is_chosen_by_what_is_asked_for():
         assert fastest(rows, config, torch.bfloat16) == "flex"
     finally:
         torch.use_deterministic_algorithms(mode=False)
+
+
+def test_compiled_dropout_drops_its_share_and_draws_the_same_again():
+    torch.compiler.reset()
+    layer = torch.compile(HashedDropout(0.1))
+    ones = torch.ones(1024, 768, device="cuda", requires_grad=True)
+    torch.manual_seed(0)
+    first, second = layer(ones), layer(ones)
+    torch.manual_seed(0)
+    assert torch.equal(layer(ones), first)
+    assert not torch.equal(first, second)
+    assert (first == 0).float().mean().item() == pytest.approx(0.1, abs=0.002)
+    assert torch.equal(torch.autograd.grad(first.sum(), ones)[0], first)

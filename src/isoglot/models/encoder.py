@@ -24,6 +24,7 @@ from isoglot.errors import ModelError
 from isoglot.models import head, language_embeddings
 from isoglot.models.attention import PACKED, Implementation, fastest, kernels, masks
 from isoglot.models.dropout import set_dropout
+from isoglot.models.hashed_dropout import hash_dropouts
 from isoglot.models.head import HeadConfig, SiteLosses
 from isoglot.models.joined import join_projections
 from isoglot.models.narrow import narrow_norms
@@ -139,6 +140,7 @@ class Encoder(nn.Module):
                 module.requires_grad_(requires_grad=False)
         if self.settings.freeze == "body":
             _freeze_body(self.model)
+        hash_dropouts(self.model.base_model)
         if self.settings.norms != "wide":
             narrow_norms(self.model.base_model, only_on_gpu=self.settings.norms == "auto")
         if self.settings.projections != "apart":

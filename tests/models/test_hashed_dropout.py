@@ -1,0 +1,81 @@
+"""Dropout by hashing: the share it is told to drop, no pattern, the same mask there and back."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from isoglot.models.hashed_dropout import HashedDropout, _mixed, hash_dropouts, hashed_dropout
+from tests.models.tiny import tiny_encoder
+
+SHAPE = (512, 768)
+
+
+def seeds(number):
+    torch.manual_seed(number)
+    return torch.randint(0, 2**31 - 1, (2,), dtype=torch.int32)
+
+
+def dropped(number, p=0.1):
+    return hashed_dropout(torch.ones(SHAPE), p, seeds(number)) == 0
+
+
+def test_the_arithmetic_is_that_of_32_bits():
+    """Against Python's own integers."""
+    first, second = seeds(0).tolist()
+    found = _mixed(torch.tensor([0, 1, 77, 2**31 - 1], dtype=torch.int32), seeds(0)).tolist()
+    for place, ours in zip([0, 1, 77, 2**31 - 1], found, strict=True):
+        bits = (place ^ first) * 0x7FEB352D % 2**32
+        bits = ((bits ^ bits >> 16) + second) * 0x846CA68B % 2**32
+        bits = (bits ^ bits >> 15) * 0x9E3779B1 % 2**32
+        assert ours % 2**32 == bits ^ bits >> 16
+
+
+@pytest.mark.parametrize("p", [0.02, 0.1, 0.5])
+def test_what_is_left_is_scaled_and_the_share_is_right(p):
+    ones = torch.ones(SHAPE, requires_grad=True)
+    kept = hashed_dropout(ones, p, seeds(1))
+    assert kept.unique().tolist() == [0, pytest.approx(1 / (1 - p))]
+    error = (p * (1 - p) / ones.numel()) ** 0.5
+    assert (kept == 0).float().mean().item() == pytest.approx(p, abs=4 * error)
+    kept.sum().backward()
+    assert ones.grad is not None
+    assert torch.equal(ones.grad, kept.detach())
+
+
+def test_masks_have_no_pattern():
+    """Rows, columns, neighbours and other seeds: as far from each other as chance makes them."""
+    mask = dropped(2).float()
+    for dim, others in ((0, SHAPE[0]), (1, SHAPE[1])):
+        spread = mask.mean(dim=dim).std().item()
+        assert spread == pytest.approx((0.09 / others) ** 0.5, rel=0.12)
+    flat, error = mask.flatten(), (0.01 * 0.99 / mask.numel()) ** 0.5
+    for shift in (1, 2, 3, 16, 256, 768, 1024, 65_536):
+        both = (flat * flat.roll(shift)).mean().item()
+        assert both == pytest.approx(0.01, abs=5 * error)
+    for other in range(3, 13):
+        assert (mask * dropped(other)).mean().item() == pytest.approx(0.01, abs=5 * error)
+
+
+def test_no_mask_is_another_one_rearranged():
+    """As it would be, were there one seed: places whose numbers differ in the seeds' bits."""
+    one, other = seeds(3), seeds(4)
+    places = torch.arange(2**18, dtype=torch.int32)
+    met = places ^ ((one ^ other)[0] & (2**18 - 1))
+    same = dropped(3).flatten()[: 2**18] == dropped(4).flatten()[met.long()]
+    assert same.float().mean().item() == pytest.approx(0.82, abs=0.01)
+
+
+def test_a_model_gets_it_everywhere_and_a_cpu_drops_as_ever():
+    encoder = tiny_encoder("xlm-r").train()
+    kinds = [type(module) for module in encoder.model.base_model.modules()]
+    assert nn.Dropout not in kinds
+    assert HashedDropout in kinds
+    usual = nn.Sequential(nn.Dropout(0.3))
+    hash_dropouts(ours := nn.Sequential(nn.Dropout(0.3)))
+    found = []
+    for layers in (usual, ours):
+        torch.manual_seed(0)
+        found.append(layers(torch.ones(50)))
+    assert torch.equal(*found)
