@@ -33,7 +33,8 @@ def run(isoglot, desk, corpus):
 
 
 def typed(monkeypatch, text):
-    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+    content = text if isinstance(text, bytes) else text.encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
 
 def test_lines_in_lines_out_and_bleu(isoglot, run, monkeypatch):
@@ -50,6 +51,31 @@ def test_lines_in_lines_out_and_bleu(isoglot, run, monkeypatch):
     assert [score.metric for score in scores] == ["bleu", "multi-bleu"]
     assert all(score.language == "aa-bb" and score.count == 3 for score in scores)
     assert "version:" in str(scores[0].scenario)
+    # another test, and another way of writing, have scores of their own
+    for reference, settings in (("other.txt", ()), ("ref.txt", ("--set", "method=beam"))):
+        typed(monkeypatch, "kalo mitu.\r\n\u2028\nsera")
+        (run / reference).write_text("a b c d\r\n\u2028\n\n", newline="")
+        arguments = ("--from", "aa", "--to", "bb", "-r", f"run/{reference}", *settings)
+        said = isoglot("translate", "run", *arguments)
+        assert said.code == 0, said.err
+        assert said.out.count("\n") == 3
+    found = [str(score.scenario) for score in Results.read(run / "results.json").scores]
+    tests = [one.split(";")[0] for one in found]
+    assert tests[::2] == ["ref.txt, greedy", "other.txt, greedy", "ref.txt, beam"]
+
+
+def test_nothing_in_nothing_out(isoglot, run, monkeypatch):
+    typed(monkeypatch, "")
+    said = isoglot("translate", "run", "--from", "aa", "--to", "bb")
+    assert (said.code, said.out) == (0, "")
+
+
+def test_lines_that_are_too_long_are_named(isoglot, run, monkeypatch):
+    typed(monkeypatch, f"kalo.\n{'kalo mitu ' * 200}\n")
+    said = isoglot("translate", "run", "--from", "aa", "--to", "bb")
+    assert said.code == 0, said.err
+    assert said.out.count("\n") == 2
+    assert "note: 1 of 2 lines have more than 94 tokens" in said.err
 
 
 CASES = {
@@ -62,13 +88,23 @@ CASES = {
         ["--from", "aa", "--to", "bb", "-r", "nowhere.txt"],
         "nowhere.txt cannot be read",
     ),
+    "a reference too many": (
+        ["--from", "aa", "--to", "bb", "-r", "run/two.txt"],
+        "1 sentences and 2 references",
+    ),
 }
 
 
 def test_faults_are_sentences(isoglot, run, monkeypatch):
+    (run / "two.txt").write_text("a\nb\n")
     for arguments, message in CASES.values():
         typed(monkeypatch, "kalo\n")
         said = isoglot("translate", "run", *arguments)
         assert said.code == 1
         assert message in said.err
+        assert said.out == "", "faults are found before anything is translated"
         assert "Traceback" not in said.err
+    typed(monkeypatch, "café\n".encode("latin-1"))
+    said = isoglot("translate", "run", "--from", "aa", "--to", "bb")
+    assert said.code == 1
+    assert "standard input cannot be read: it is not in UTF-8" in said.err

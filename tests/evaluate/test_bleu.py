@@ -5,6 +5,7 @@ import math
 import pytest
 
 from isoglot.errors import IsoglotError
+from isoglot.evaluate import bleu as module
 from isoglot.evaluate.bleu import as_scores, bleu, multi_bleu
 
 
@@ -30,13 +31,29 @@ def test_both_scores_and_their_signature():
     assert "version:" in found.signature
     assert (found.empty, found.count) == (1, 2)
     assert 0 < found.multi_bleu < 100
-    one, two = as_scores(found, "de-en")
+    one, two = as_scores(found, "de-en", of="test.en, greedy")
     assert (one.metric, two.metric) == ("bleu", "multi-bleu")
     assert one.value == found.sacrebleu / 100
-    assert one.scenario == found.signature
+    assert one.scenario == f"test.en, greedy; {found.signature}"
     assert one.language == "de-en"
 
 
-def test_a_reference_for_each():
-    with pytest.raises(IsoglotError, match="1 translations and 2 references"):
-        bleu(["a"], ["a", "b"], "en")
+def test_words_are_cut_by_moses_first():
+    """No four of the three words between spaces are right in a row; of the five of Moses's are."""
+    found = bleu(["Hello, dear world!"], ["Hello, dear world ?"], "en")
+    expected = 100 * math.exp(sum(map(math.log, (4 / 5, 3 / 4, 2 / 3, 1 / 2))) / 4)
+    assert found.multi_bleu == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("language", ["zh", "zh-Hans", "zho"])
+def test_chinese_is_cut_into_characters(language, monkeypatch):
+    monkeypatch.setattr(module, "_moses", lambda lines, _: list(lines))  # slow to begin with it
+    found = bleu(["我爱北京。"], ["我爱北京。"], language)
+    assert "tok:zh" in found.signature
+    assert found.sacrebleu == pytest.approx(100)
+
+
+@pytest.mark.parametrize(("translations", "references"), [(1, 2), (2, 1), (0, 0)])
+def test_a_reference_for_each(translations, references):
+    with pytest.raises(IsoglotError, match=f"{translations} sentences and {references} references"):
+        bleu(["a"] * translations, ["a"] * references, "en")

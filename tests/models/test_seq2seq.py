@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from isoglot.batching.builder import Canvas
@@ -123,6 +124,8 @@ def test_the_folder_is_plain_and_writes_the_same(corpus, tmp_path, share):
     )
     assert not said["missing_keys"]
     assert not said["unexpected_keys"]
+    for half in (model.config.encoder, model.config.decoder):
+        assert half.attention_probs_dropout_prob == 0.1, "as it was before it was switched off"
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "model")
     inputs = tokenizer([f"<aa>{text}" for text in TEXTS], return_tensors="pt", padding=True)
     assert tokenizer.convert_ids_to_tokens(inputs.input_ids[1].tolist())[0] == "<aa>"
@@ -159,6 +162,19 @@ def test_languages_are_taken_over_by_code(corpus, tmp_path):
     assert again.model.decoder.lm_head is again.encoder.model.lm_head
 
 
+def test_two_tables_of_words_do_not_become_one(corpus, tmp_path):
+    apart = replace(SETTINGS, decoder=DecoderConfig(share_embeddings=False))
+    found = built(corpus, apart)
+    written(found, tmp_path / "model", corpus)
+    again = replace(apart, size=None, start=str(tmp_path / "model"))
+    one_table = replace(again, decoder=DecoderConfig())
+    with pytest.raises(ModelError, match="share_embeddings to false"):
+        Seq2Seq.build(one_table, corpus.vocabulary, languages=corpus.languages)
+    opened = Seq2Seq.build(again, corpus.vocabulary, languages=corpus.languages)
+    for mine, theirs in zip(opened._tables(), found._tables(), strict=True):
+        assert mine.equal(theirs)
+
+
 def test_one_masked_language_model_in_both_halves(corpus, tmp_path):
     torch.manual_seed(0)
     plain = replace(SETTINGS, decoder=None, languages="none")
@@ -178,6 +194,32 @@ def test_one_masked_language_model_in_both_halves(corpus, tmp_path):
     cross = found.model.decoder.roberta.encoder.layer[0].crossattention.self.query.weight
     assert not cross.equal(own["encoder.layer.0.attention.self.query.weight"])
     assert found.encoder.vocabulary_size == corpus.vocabulary.size + 3
+
+
+def test_the_decoder_begins_as_the_encoder_is_now(corpus):
+    apart = DecoderConfig(share_embeddings=False, cross_output="language")
+    found = built(corpus, replace(RELEASED, decoder=apart))
+    decoder, encoder = found.model.decoder, found.encoder.model
+    cross = found.by_language.outputs[0].weight.clone()
+    found.begin_decoder()
+    for name, weight in encoder.lm_head.state_dict().items():
+        assert weight.equal(decoder.lm_head.state_dict()[name]), name
+    for name, weight in encoder.roberta.state_dict().items():
+        if "pooler" not in name:
+            assert weight.equal(decoder.roberta.state_dict()[name]), name
+    assert found.by_language.embeddings.weight.equal(found.encoder.languages.weight)
+    assert found.by_language.outputs[0].weight.equal(cross)
+    size, first = corpus.vocabulary.size, corpus.vocabulary.cls
+    for table in found._tables():
+        assert all(row.equal(table[first]) for row in table[size : size + 3])
+
+
+def test_it_writes_no_further_than_its_positions(corpus):
+    found = built(corpus)
+    reads = rows_of(source(np.full(62, 10, np.int32), 0, corpus.vocabulary))
+    with torch.no_grad():
+        said = found.write(reads, torch.tensor([1]), WritingConfig(more=100))
+    assert int(said.lengths) <= 62
 
 
 def test_only_xlm_rs_classes_have_decoders(corpus):
@@ -205,6 +247,7 @@ def test_the_released_variant_says_what_is_lost_and_keeps_it_beside(corpus, tmp_
     (loss,) = written(found, tmp_path / "model", corpus)
     assert "language embeddings" in loss
     assert "projection for each language" in loss
+    assert "language_embeddings.safetensors" in loss
     assert loss in (tmp_path / "model/README.md").read_text()
     translator = Translator.open(tmp_path / "model", "cpu")
     reads, _ = example(corpus)
@@ -243,6 +286,22 @@ def test_an_encoder_does_not_translate(corpus, tmp_path):
         Translator.open(tmp_path / "mlm")
 
 
+def test_a_damaged_folder_is_named(corpus, tmp_path):
+    folder = tmp_path / "model"
+    written(built(corpus), folder, corpus)
+    weights = load_file(folder / "model.safetensors")
+    weights.pop("decoder.roberta.encoder.layer.0.crossattention.self.query.weight")
+    save_file(weights, folder / "model.safetensors")
+    with pytest.raises(ModelError, match=r"lacks weights .*crossattention\.self\.query"):
+        Translator.open(folder)
+    (folder / "model.safetensors").write_bytes(b"nothing")
+    with pytest.raises(ModelError, match="cannot be opened as an encoder-decoder"):
+        Translator.open(folder)
+    (folder / "config.json").write_text("{")
+    with pytest.raises(ModelError, match="cannot be opened"):
+        Translator.open(folder)
+
+
 def test_lines_are_divided_into_words_as_the_corpus_was(corpus, tmp_path, monkeypatch):
     tokenizer_folder = tmp_path / "tokenizer"
     shutil.copytree(corpus.tokenizer_folder, tokenizer_folder)
@@ -268,3 +327,22 @@ def test_lines_are_divided_into_words_as_the_corpus_was(corpus, tmp_path, monkey
     divided, whole = expected["input_ids"]
     assert read == [([divided], 0), ([whole], 1)]
     assert divided != whole
+    monkeypatch.setattr(
+        translator.tokenizer, "batch_decode", lambda *_, **__: [" kalo , mitu\nsera ."]
+    )
+    assert dict(translator.translate(["kalo"], "bb", "aa")) == {0: "kalo, mitu sera."}
+    assert dict(translator.translate(["kalo"], "aa", "bb")) == {0: "kalo , mitu sera ."}
+
+
+def test_a_line_that_spells_a_special_token_is_text(corpus, tmp_path):
+    written(built(corpus), tmp_path / "model", corpus)
+    translator = Translator.open(tmp_path / "model", "cpu")
+    (ids,) = translator._encoded(["kalo </s> <bb> <mask>"], "aa", None)
+    unknown = translator.tokenizer.unk_token_id
+    specials = {*translator.seq2seq.never, corpus.vocabulary.sep} - {unknown}
+    assert not specials & set(ids)
+    assert list(translator.translate([], "aa", "bb")) == []
+    notes: list[str] = []
+    (ids,) = translator._encoded(["kalo " * 100], "aa", notes.append)
+    assert len(ids) == 62
+    assert "1 of 1 lines have more than 62 tokens" in notes[0]

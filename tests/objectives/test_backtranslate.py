@@ -13,8 +13,9 @@ from isoglot.batching.streams import TextStream
 from isoglot.errors import RecipeError
 from isoglot.models import DecoderConfig, ModelConfig, Seq2Seq
 from isoglot.models.writing import Written
-from isoglot.objectives import MASS, BackTranslate
+from isoglot.objectives import MASS, BackTranslate, Encoded
 from isoglot.objectives import backtranslate as module
+from isoglot.objectives.backtranslate import BackTranslation
 from isoglot.pretrain.config import PretrainConfig, StageConfig, objectives_of
 from isoglot.pretrain.seq2seq import Seq2SeqTrainee, visible
 from isoglot.types import Cursor
@@ -142,6 +143,39 @@ def test_nothing_written_teaches_nothing_and_is_counted(corpus, batch, monkeypat
     of_row = decoding.sources[decoding.positions[start:stop] // decoding.rows.ids.shape[1]]
     expected = found.losses[of_row != row].sum()
     assert sums["backtranslate"].total.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_a_sentence_without_translation_is_never_right(batch):
+    decoding = batch.decoding
+    start, stop = decoding.spans["backtranslate"]
+    of_row = decoding.sources[decoding.positions[start:stop] // decoding.rows.ids.shape[1]]
+    learns = BackTranslation(BackTranslate(), end=2)
+    learns._empty = torch.arange(len(batch.rows.ids)) == of_row[0]
+    everywhere = torch.ones(stop - start)
+    encoded = Encoded(
+        batch=batch,
+        name="backtranslate",
+        states=everywhere,
+        losses=everywhere,
+        correct=everywhere > 0,
+    )
+    found = learns.loss(encoded)
+    expected = (of_row != of_row[0]).sum()
+    assert 0 < expected < stop - start
+    assert found.total == found.metrics["accuracy"] == expected
+
+
+def test_what_is_said_of_translations(batch):
+    sides = batch.side["backtranslate"]
+    tokens = (sides.sequences >= 0).sum(dim=1) - 2
+    number = len(tokens)
+    cut = torch.arange(number) < 2
+    lengths = torch.where(cut, 4, 0)
+    written = Written(ids=torch.full((number, 4), 10), lengths=lengths, cut=cut)
+    said = module._judged(sides, written)
+    assert [int(n) for n in said["cut"]] == [2, number]
+    assert [int(n) for n in said["empty"]] == [number - 2, number]
+    assert [int(n) for n in said["length ratio"]] == [8, int(tokens.sum())]
 
 
 def test_copies_are_counted(batch):

@@ -87,9 +87,12 @@ def test_where_fragments_are_and_what_is_shown():
 def test_a_fragment_as_long_as_the_batch_says():
     """MASS's code takes half of the padded length for all sentences of a batch."""
     objective = MASS(length="batch")
-    for longest, hidden in ((9, 4), (13, 6), (40, 8)):
+    for longest, hidden in ((9, 4), (10, 5), (13, 6), (40, 8)):
         read, written = built(objective, longest=longest)
         assert (read.targets != IGNORE).sum() == (written.targets != IGNORE).sum() == hidden
+        ((most_read, most_written),) = objective.lengths(np.array([[len(IDS)]]))
+        assert len(read) <= most_read
+        assert len(written) <= most_written
 
 
 def test_the_shortest_sentence():
@@ -97,6 +100,12 @@ def test_the_shortest_sentence():
         read, written = built(MASS(), IDS[:1], seed)
         assert (read.targets != IGNORE).sum() == 1
         assert (written.targets != IGNORE).sum() == 1
+
+
+@pytest.mark.parametrize("kind", [MASS, Denoise])
+def test_its_model_half_has_its_smoothing(kind):
+    assert kind(smoothing=0.1).module(None, None).smoothing == 0.1
+    assert kind().module(None, None).smoothing == 0
 
 
 def test_shares_that_cannot_be():

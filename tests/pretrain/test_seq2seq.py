@@ -13,12 +13,13 @@ from safetensors.torch import load_file
 from isoglot.batching.loader import Loader, LoaderConfig, open_streams
 from isoglot.batching.planner import BatchConfig
 from isoglot.errors import CorpusError
-from isoglot.models import DecoderConfig, ModelConfig
+from isoglot.models import DecoderConfig, ModelConfig, Seq2Seq
 from isoglot.objectives import MASS, Denoise
 from isoglot.pretrain.checkpoint import CheckpointConfig
+from isoglot.pretrain.kinds import build_trainee
 from isoglot.pretrain.optim import OptimizerConfig
 from isoglot.pretrain.run import pretrain
-from isoglot.pretrain.seq2seq import visible
+from isoglot.pretrain.seq2seq import Seq2SeqTrainee, visible
 from isoglot.types import Cursor, Seq2SeqBatch
 from tests.pretrain import processes
 from tests.pretrain.translating import config, stage
@@ -93,6 +94,21 @@ def test_a_run_goes_on_from_what_mass_trained(corpus, whole, tmp_path):
         pretrain(again, other, tmp_path / "refused", terminal=QUIET)
 
 
+def test_a_trained_decoder_does_not_begin_again(corpus, whole, tmp_path):
+    model = replace(config().model, size=None, layers=None, start=str(whole / "model"))
+    still = OptimizerConfig(learning_rate=0.0)
+    stages = tuple(replace(stage(1, name), optimizer=still) for name in ("mlm", "denoise"))
+    pretrain(config(model=model, stages=stages), corpus, tmp_path / "run", terminal=QUIET)
+    one, two = (load_file(f / "model/model.safetensors") for f in (tmp_path / "run", whole))
+    assert all(one[key].equal(two[key]) for key in two)
+
+
+def test_a_language_with_the_name_of_a_token_is_refused(corpus, monkeypatch):
+    monkeypatch.setattr(type(corpus), "languages", ("aa", "pad"))
+    with pytest.raises(CorpusError, match="'pad' would be written <pad>, and"):
+        build_trainee(config().model, {}, corpus, row_length=64)
+
+
 def test_it_learns_to_write(corpus, tmp_path):
     """A few seconds of denoising: far better than guessing, whatever is to be written."""
     torch.manual_seed(0)
@@ -129,14 +145,38 @@ def test_two_processes_go_on_with_what_one_began(corpus, whole, tmp_path):
     assert found[3]["mlm/loss"] != alone[3]["mlm/loss"]
 
 
-def test_what_the_decoder_may_look_at(corpus):
-    """Not padding, and not what MASS hides behind a mask; blanks of denoising it may."""
-    makers = {"mass": MASS(), "denoise": Denoise(blank=0.5)}
-    streams = stage(1, "mass", "denoise").streams
-    opened = open_streams(corpus, streams, makers, row_length=64)
+def a_batch(corpus, **makers):
+    opened = open_streams(corpus, stage(1, *makers).streams, makers, row_length=64)
     shape = BatchConfig(rows=8, micro_rows=8, row_length=64)
     batch = next(Loader(corpus, opened, shape).steps(Cursor()))[0]
     assert isinstance(batch, Seq2SeqBatch)
+    return batch
+
+
+def test_the_loss_of_mass_has_no_gradient_where_it_masks(corpus, monkeypatch):
+    """From a sentence to the encoder's states, as a run computes it."""
+    torch.manual_seed(0)
+    batch = a_batch(corpus, mass=MASS())
+    seq2seq = Seq2Seq.build(config().model, corpus.vocabulary, languages=corpus.languages)
+    usual, heard = Seq2Seq.decode, []
+
+    def listening(self, decoding, states, seen):
+        states.retain_grad()
+        heard.append(states)
+        return usual(self, decoding, states, seen)
+
+    monkeypatch.setattr(Seq2Seq, "decode", listening)
+    Seq2SeqTrainee(seq2seq, {"mass": MASS()}, corpus)(batch)["mass"].total.backward()
+    moved = heard[0].grad.abs().sum(dim=-1)
+    masked = batch.rows.ids == corpus.vocabulary.mask
+    assert masked.any()
+    assert (moved[masked] == 0).all()
+    assert (moved[~masked & (batch.rows.sequences >= 0)] > 0).all()
+
+
+def test_what_the_decoder_may_look_at(corpus):
+    """Not padding, and not what MASS hides behind a mask; blanks of denoising it may."""
+    batch = a_batch(corpus, mass=MASS(), denoise=Denoise(blank=0.5))
     masks = batch.rows.ids == corpus.vocabulary.mask
     start, stop = batch.spans["mass"]
     of_mass = torch.zeros(len(masks), dtype=torch.bool)

@@ -20,6 +20,7 @@ def test_the_papers_values(name, objective):
     assert recipe.model.dropout == 0.1
     assert recipe.objectives_in(0) == [objective]
     assert all(stage.steps == 400_000 for stage in recipe.stages)
+    assert recipe.batch.rows * recipe.batch.row_length == 8192
 
 
 def test_what_is_trained_beside_back_translation():
@@ -46,6 +47,14 @@ def test_with_co_occurrence_nothing_else_changes(name, host):
         (one,), (two,) = stage.streams.values(), other.streams.values()
         assert (one.unit, one.languages) == (two.unit, two.languages)  # type: ignore[attr-defined]
     assert plain.model == changed.model
+    assert plain.batch == changed.batch
+
+
+@pytest.mark.parametrize("name", [name for name, _ in PAIRS])
+def test_with_co_occurrence_its_own_choices_are_named_too(name):
+    plain, changed = load_recipe(name), load_recipe(f"{name}+gc")
+    assert changed.differs[:-1] == plain.differs
+    assert "alpha" in changed.differs[-1]
 
 
 def test_the_released_codes():
@@ -62,6 +71,10 @@ def test_the_released_codes():
 
 
 def test_phrases_are_hidden_in_pre_training_only():
-    recipe = load_recipe("unmt-xlm+pmi")
-    assert recipe.objectives["mlm"].masking.unit == "pmi"  # type: ignore[attr-defined]
+    recipe, plain = load_recipe("unmt-xlm+pmi"), load_recipe("unmt-xlm")
+    masking = recipe.objectives["mlm"].masking  # type: ignore[attr-defined]
+    assert masking.unit == "pmi"
+    assert masking.phrases is None, "they are found in the corpus; nobody has a file yet"
     assert recipe.objectives_in(0) == ["mlm"]
+    assert recipe.stages == plain.stages
+    assert not any("exactly 15 %" in line for line in recipe.differs)

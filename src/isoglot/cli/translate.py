@@ -39,14 +39,16 @@ def translate(
 ) -> None:
     """Translate lines from standard input to standard output.
 
-    BLEU goes to standard error and into a results file: sacrebleu's, with its signature, and what
-    multi-bleu.perl computes on words as Moses cuts them.
+    BLEU goes to standard error and into a results file, under the name of the reference file:
+    sacrebleu's, with its signature, and what multi-bleu.perl computes on words as Moses cuts them.
     """
     from isoglot.cli.asking import changed
     from isoglot.cli.progress import without_bars_of_others
-    from isoglot.evaluate.run import model_folder
+    from isoglot.evaluate.bleu import as_scores, bleu, check_number
+    from isoglot.evaluate.run import add_to_file, fingerprint, model_folder
     from isoglot.models.translator import Translator
     from isoglot.models.writing import WritingConfig
+    from isoglot.results import Results
 
     without_bars_of_others()
     config = WritingConfig(**changed(settings, WritingConfig))
@@ -54,41 +56,48 @@ def translate(
     translator = Translator.open(folder)
     for code in (source, target):
         translator.language(code)
-    references = None if reference is None else _lines(reference)
-    lines = [line.rstrip("\n") for line in sys.stdin]
-    written = dict(translator.translate(lines, source, target, config))
-    translations = [written[number] for number in range(len(lines))]
-    print("\n".join(translations))
+    lines = _lines(sys.stdin.buffer.read(), "standard input")
+    references = None if reference is None else _lines_of(reference)
     if references is not None:
-        _score(
-            folder, f"{source}-{target}", translations, references, out or model / "results.json"
-        )
-
-
-def _lines(file: Path) -> list[str]:
-    from isoglot.errors import IsoglotError
-
-    try:
-        return file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise IsoglotError(f"{file} cannot be read: {error}.") from error
-
-
-def _score(
-    folder: Path, languages: str, translations: list[str], references: list[str], file: Path
-) -> None:
-    """Say BLEU, and keep it beside the other scores of the model."""
-    from isoglot.evaluate.bleu import as_scores, bleu
-    from isoglot.evaluate.run import add_to_file, fingerprint
-    from isoglot.results import Results
-
-    found = bleu(translations, references, languages.split("-")[1])
-    results = Results(
-        model=str(folder), fingerprint=fingerprint(folder), scores=as_scores(found, languages)
-    )
+        check_number(lines, references)
+    written = dict(translator.translate(lines, source, target, config, note=_note))
+    translations = [written[number] for number in range(len(lines))]
+    sys.stdout.write("".join(f"{translation}\n" for translation in translations))
+    if reference is None or references is None:
+        return
+    found = bleu(translations, references, target)
+    languages, file = f"{source}-{target}", out or model / "results.json"
+    scores = as_scores(found, languages, of=f"{reference.name}, {config.in_words()}")
+    results = Results(model=str(folder), fingerprint=fingerprint(folder), scores=scores)
     add_to_file(results, file)
     print(
         f"{languages}: BLEU {found.sacrebleu:.2f} ({found.signature}), multi-bleu "
         f"{found.multi_bleu:.2f}, {found.empty} of {found.count} translations empty; {file}",
         file=sys.stderr,
     )
+
+
+def _lines_of(file: Path) -> list[str]:
+    from isoglot.errors import IsoglotError
+
+    try:
+        return _lines(file.read_bytes(), str(file))
+    except OSError as error:
+        raise IsoglotError(f"{file} cannot be read: {error}.") from error
+
+
+def _lines(content: bytes, name: str) -> list[str]:
+    """The lines of a text in UTF-8; only the usual ends of lines are ends."""
+    from isoglot.errors import IsoglotError
+
+    try:
+        lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise IsoglotError(
+            f"{name} cannot be read: it is not in UTF-8 ({error}). Convert it first."
+        ) from error
+    return lines if lines[-1] else lines[:-1]
+
+
+def _note(said: str) -> None:
+    print(f"note: {said}", file=sys.stderr)

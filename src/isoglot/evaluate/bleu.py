@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from isoglot.corpus.languages import plain_code
 from isoglot.errors import IsoglotError
 from isoglot.evaluate.commit import commit
 from isoglot.results import Score
@@ -43,12 +44,8 @@ def bleu(translations: Sequence[str], references: Sequence[str], language: str) 
         references: what they should be.
         language: code of the language of both, for Moses's rules.
     """
-    if len(translations) != len(references):
-        raise IsoglotError(
-            f"there are {len(translations)} translations and {len(references)} references: BLEU "
-            "needs a reference for each."
-        )
-    metric = _sacrebleu(tokenize="zh" if language == "zh" else "13a")
+    check_number(translations, references)
+    metric = _sacrebleu(tokenize="zh" if plain_code(language) == "zh" else "13a")
     score = metric.corpus_score(list(translations), [list(references)])
     return Bleu(
         sacrebleu=score.score,
@@ -59,12 +56,23 @@ def bleu(translations: Sequence[str], references: Sequence[str], language: str) 
     )
 
 
-def as_scores(found: Bleu, languages: str) -> tuple[Score, ...]:
+def check_number(sentences: Sequence[str], references: Sequence[str]) -> None:
+    """Raises unless there is something to score, and a reference for each sentence."""
+    if not references or len(sentences) != len(references):
+        raise IsoglotError(
+            f"there are {len(sentences)} sentences and {len(references)} references: BLEU needs a "
+            "reference for each sentence."
+        )
+
+
+def as_scores(found: Bleu, languages: str, *, of: str) -> tuple[Score, ...]:
     """The scores as a results file keeps them: shares, each with how it was computed.
 
     Args:
         found: the score.
         languages: codes of the two languages, `de-en`.
+        of: what was scored: the test, and how its translations were written. Scores of one test
+            are kept beside those of another.
     """
     said = {"bleu": (found.sacrebleu, found.signature), "multi-bleu": (found.multi_bleu, MOSES)}
     return tuple(
@@ -75,7 +83,7 @@ def as_scores(found: Bleu, languages: str) -> tuple[Score, ...]:
             metric=name,
             value=value / 100,
             count=found.count,
-            scenario=how,
+            scenario=f"{of}; {how}",
             commit=commit(),
         )
         for name, (value, how) in said.items()
@@ -103,5 +111,5 @@ def _moses(lines: Sequence[str], language: str) -> list[str]:
         raise IsoglotError(
             "tokenized BLEU needs sacremoses: pip install 'isoglot[translate]'"
         ) from None
-    tokenizer = MosesTokenizer(lang=language)
+    tokenizer = MosesTokenizer(lang=plain_code(language))
     return [tokenizer.tokenize(line, return_str=True, escape=False) for line in lines]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -25,6 +26,7 @@ from isoglot.models import language_embeddings
 from isoglot.models.attention import PACKED
 from isoglot.models.dropout import set_dropout
 from isoglot.models.encoder import Encoder, ModelConfig
+from isoglot.models.opening import open_config
 from isoglot.models.scratch import SHAPES
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def around(settings: ModelConfig, vocabulary: Vocabulary, languages: Sequence[st
 def opened(settings: ModelConfig, vocabulary: Vocabulary, languages: Sequence[str]) -> Any:
     """An encoder-decoder of a folder; its languages are taken over by code."""
     assert settings.start is not None
-    config = AutoConfig.from_pretrained(settings.start, trust_remote_code=False)
+    config = open_config(settings.start)
     known = getattr(config, "language_token_ids", None)
     if config.encoder.model_type != _FAMILY or known is None:
         raise ModelError(
@@ -82,9 +84,8 @@ def opened(settings: ModelConfig, vocabulary: Vocabulary, languages: Sequence[st
         )
     for part in (config.encoder, config.decoder):
         dropouts = set_dropout(part, hidden=settings.dropout)
-    found = EncoderDecoderModel.from_pretrained(
-        settings.start, config=config, dtype=torch.float32, use_safetensors=True
-    )
+    found = _from_folder(settings.start, config)
+    _check_tables(found, settings)
     view = AutoModelForMaskedLM.from_config(
         config.encoder, attn_implementation=PACKED, dtype=torch.float32
     )
@@ -102,6 +103,37 @@ def opened(settings: ModelConfig, vocabulary: Vocabulary, languages: Sequence[st
     model.decoder.load_state_dict(found.decoder.state_dict())
     model.encoder.pooler.load_state_dict(found.encoder.pooler.state_dict())
     return encoder, model
+
+
+def _from_folder(folder: str, config: Any) -> Any:
+    """What transformers opens, with all of its weights."""
+    try:
+        model, said = EncoderDecoderModel.from_pretrained(
+            folder,
+            config=config,
+            dtype=torch.float32,
+            use_safetensors=True,
+            output_loading_info=True,
+        )
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ModelError(f"{folder} cannot be opened as an encoder-decoder: {error}") from error
+    if said["missing_keys"]:
+        raise ModelError(
+            f"{folder} lacks weights ({min(said['missing_keys'])} and perhaps more). Copy its "
+            "model.safetensors again, or export it again."
+        )
+    return model
+
+
+def _check_tables(found: Any, settings: ModelConfig) -> None:
+    """Raises if two tables of words that differ were to become one."""
+    assert settings.decoder is not None
+    tables = [half.get_input_embeddings().weight for half in (found.encoder, found.decoder)]
+    if settings.decoder.share_embeddings and not tables[0].equal(tables[1]):
+        raise ModelError(
+            f"{settings.start} has a table of words for each half: set "
+            "model.decoder.share_embeddings to false."
+        )
 
 
 def _with_decoder(encoder: Encoder, settings: ModelConfig, layers: int | None = None) -> Any:

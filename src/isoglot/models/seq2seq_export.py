@@ -87,10 +87,11 @@ def export_seq2seq(
 
 def what_is_lost(seq2seq: Seq2Seq) -> list[str]:
     """What a plain Hugging Face model cannot hold of this encoder-decoder."""
-    had, has = [], []
+    had, has, files = [], [], [by_language.FILE]
     if seq2seq.encoder.settings.languages == "all":
         had.append("language embeddings on all tokens")
         has.append("without the embeddings")
+        files.append(language_embeddings.FILE)
     if len(seq2seq.by_language.outputs):
         had.append("a projection for each language after cross-attention")
         has.append("with the mean of the projections")
@@ -99,8 +100,8 @@ def what_is_lost(seq2seq: Seq2Seq) -> list[str]:
     loss = (
         f"The model was trained with {' and '.join(had)}, for which transformers' classes have no "
         f"place: opened as usual it runs {' and '.join(has)}, and translates worse. They lie "
-        f"beside the model ({by_language.FILE}, {language_embeddings.FILE}): `isoglot translate`, "
-        "and a run that starts from the folder with the same settings, read them."
+        f"beside the model ({', '.join(files)}): `isoglot translate`, and a run that starts from "
+        "the folder with the same settings, read them."
     )
     return [loss]
 

@@ -1,7 +1,7 @@
 """Translates lines of text with an exported encoder-decoder.
 
 Opens a folder that `export_seq2seq` wrote, with what lies beside the plain model; sorts lines by
-length, writes them in batches of about one length and gives them back in their order.
+length, writes them in batches of about one length and gives each back with its number.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from transformers import AutoConfig
 
 from isoglot.corpus.pretokenize import Pretokenization
 from isoglot.corpus.tokenizer import derive_vocabulary, open_tokenizer
 from isoglot.errors import ModelError, nearest
 from isoglot.models import by_language, language_embeddings
 from isoglot.models.encoder import DecoderConfig, ModelConfig
+from isoglot.models.joining_words import joiner
+from isoglot.models.opening import open_config
 from isoglot.models.seq2seq import Seq2Seq
 from isoglot.models.writing import WritingConfig
 from isoglot.types import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from isoglot.types import Vocabulary
@@ -44,7 +45,7 @@ class Translator:
         Raises:
             ModelError: it is no encoder-decoder of Isoglot's.
         """
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        config = open_config(str(folder))
         ids: dict[str, int] | None = getattr(config, "language_token_ids", None)
         if ids is None:
             raise ModelError(
@@ -75,11 +76,11 @@ class Translator:
         settings: WritingConfig | None = None,
         *,
         batch_tokens: int = 4096,
+        note: Callable[[str], None] | None = None,
     ) -> Iterator[tuple[int, str]]:
         """(number, translation) of each line, batch by batch, not in order.
 
-        A model whose text was divided into words reads lines so, and writes with spaces between
-        words, as it has learnt to.
+        A model whose text was divided into words reads lines so; what it writes is joined again.
 
         Args:
             lines: one sentence each; an empty one stays empty.
@@ -87,18 +88,20 @@ class Translator:
             target: code of the language to write.
             settings: how; none: greedily.
             batch_tokens: tokens read at a time, padding included.
+            note: is told of lines that are too long to be read whole.
         """
         settings = settings or WritingConfig()
         first, second = self.language(source), self.language(target)
-        most = self.seq2seq.encoder.max_positions - _EDGES
-        texts = [self.words.apply(line, source) for line in lines]
-        encoded = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        join = joiner(self.words.name_of(target), target)
+        encoded = self._encoded(lines, source, note)
         for numbers in _batches([len(ids) for ids in encoded], batch_tokens):
-            rows = self._rows([encoded[number][:most] for number in numbers], first)
+            rows = self._rows([encoded[number] for number in numbers], first)
             languages = torch.full_like(rows.languages[:, 0], second)
             written = self.seq2seq.write(rows, languages, settings)
             said = self.tokenizer.batch_decode(written.ids, skip_special_tokens=True)
-            yield from zip(numbers, map(str.strip, said), strict=True)
+            # a line stays one, whatever tokens there are
+            texts = (join(" ".join(text.splitlines()).strip()) for text in said)
+            yield from zip(numbers, texts, strict=True)
         yield from ((number, "") for number, ids in enumerate(encoded) if not ids)
 
     def language(self, code: str) -> int:
@@ -111,6 +114,25 @@ class Translator:
         if code not in codes:
             raise ModelError(f"the model has no language {code!r}: {nearest(code, codes)}")
         return codes.index(code)
+
+    def _encoded(
+        self, lines: Sequence[str], language: str, note: Callable[[str], None] | None
+    ) -> list[list[int]]:
+        """The tokens of each line, as many as the model can read."""
+        if not lines:
+            return []  # which transformers' tokenizers cannot do
+        texts = [self.words.apply(line, language) for line in lines]
+        # as in a corpus, a text that spells a special token is text like any other
+        found = self.tokenizer(texts, add_special_tokens=False, split_special_tokens=True)
+        encoded: list[list[int]] = found["input_ids"]
+        most = self.seq2seq.encoder.max_positions - _EDGES
+        longer = sum(len(ids) > most for ids in encoded)
+        if longer and note is not None:
+            note(
+                f"{longer} of {len(lines)} lines have more than {most} tokens, the most that the "
+                "model reads: their ends are not translated. Give it a sentence a line."
+            )
+        return [ids[:most] for ids in encoded]
 
     def _rows(self, texts: list[list[int]], language: int) -> Rows:
         vocabulary = self.seq2seq.vocabulary

@@ -7,7 +7,7 @@ XLM (Conneau and Lample, 2019) and its back-translation write greedily, at most 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -42,6 +42,15 @@ class WritingConfig:
         require(self.temperature > 0, "writing.temperature must be above 0")
         require(self.longer_by >= 0, "writing.longer_by must not be negative")
         require(self.more >= 1, "writing.more must be 1 or more")
+
+    def in_words(self) -> str:
+        """The method, and the settings that are not the usual ones."""
+        others = [
+            f"{one.name}={getattr(self, one.name)}"
+            for one in fields(self)
+            if one.name != "method" and getattr(self, one.name) != one.default
+        ]
+        return ", ".join([self.method, *others])
 
     def limit(self, lengths: Any) -> Any:
         """The most tokens of what is written for sources of so many (a tensor, or an array)."""

@@ -89,7 +89,7 @@ class MASS(Decoded):
         text = _text(example)
         whole = source(text.ids, text.language, vocabulary)
         tokens = len(whole) - 1  # all but the language
-        of = tokens if self.length == "sentence" else longest - 1
+        of = tokens if self.length == "sentence" else longest  # MASS's code counts the first too
         hidden = min(int(self._hidden(np.array(of))), tokens)
         start = 1 + self._start(tokens - hidden, rng)
         stop = start + hidden

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from transformers import AutoConfig
 
+from isoglot.corpus.tokenizer import open_tokenizer
 from isoglot.errors import CorpusError
 from isoglot.models import Encoder, Seq2Seq, export, export_seq2seq, is_seq2seq
+from isoglot.models.seq2seq_export import language_token
 from isoglot.pretrain.seq2seq import Seq2SeqTrainee
 from isoglot.pretrain.trainee import Trainee
 
@@ -44,15 +46,33 @@ def build_trainee(
         encoder = Encoder.build(model, corpus.vocabulary, languages=corpus.languages)
         encoder.check_length(row_length)
         return Trainee(encoder, objectives, corpus)
+    _check_language_tokens(corpus)
     seq2seq = Seq2Seq.build(model, corpus.vocabulary, languages=corpus.languages)
     seq2seq.encoder.check_length(row_length)
     return Seq2SeqTrainee(seq2seq, objectives, corpus)
 
 
+def _check_language_tokens(corpus: Corpus) -> None:
+    """Refuse languages whose tokens would be spelled as tokens that are there already."""
+    words = open_tokenizer(corpus.tokenizer_folder).get_vocab()
+    taken = [code for code in corpus.languages if language_token(code) in words]
+    if taken:
+        raise CorpusError(
+            f"The language {taken[0]!r} would be written {language_token(taken[0])}, and the "
+            f"tokenizer of {corpus.folder} has such a token already. Give the language another "
+            "name in the prepare file, and prepare again."
+        )
+
+
 def begin_decoder(
     trainee: Trainee, config: PretrainConfig, objectives: Mapping[str, Objective], stage: int
 ) -> None:
-    """In the first stage that decodes after others that did not, the decoder begins as encoder."""
+    """In the first stage that decodes after others that did not, the decoder begins as encoder.
+
+    One that was trained already, as it came with the start folder, stays what it is.
+    """
+    if config.model.start is not None and is_seq2seq(config.model.start):
+        return
 
     def decodes(number: int) -> bool:
         return any(objectives[name].decodes for name in config.objectives_in(number))
