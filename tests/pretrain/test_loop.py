@@ -1,5 +1,6 @@
 """One step, however it is split, is the gradient of the slow and obvious loss."""
 
+import gc
 import time
 from dataclasses import replace
 from itertools import islice
@@ -301,3 +302,10 @@ def test_every_step_has_its_own_time(corpus, accelerator, looks):
     assert min(seconds[:-1]) >= 0.1
     assert sum(seconds) <= time.perf_counter() - started
     assert sum(seconds) == pytest.approx(time.perf_counter() - started, rel=0.2)
+
+
+def test_what_is_there_is_set_aside_from_collection_while_it_trains(corpus, accelerator):
+    stage = stage_of(make_trainee(corpus), steps=3)
+    steps = training_steps(stage, make_loader(corpus).steps(Cursor()), accelerator)
+    assert min(gc.get_freeze_count() for _ in steps) > 100_000
+    assert gc.get_freeze_count() < 1000  # python itself sets a few aside

@@ -59,7 +59,7 @@ def fragment(sequence: Sequence, start: int, stop: int, original: IntArray) -> S
     It is given the language, and the tokens before those to write, all at their own positions.
     """
     before: LongArray = np.arange(start - 1, stop - 1)
-    places = before if start == 1 else np.insert(before, 0, 0)
+    places = before if start == 1 else np.concatenate([[0], before])
     targets = np.full(len(places), IGNORE, np.int32)
     targets[len(places) - (stop - start) :] = original[start:stop]
     return _sequence(

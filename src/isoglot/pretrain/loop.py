@@ -28,6 +28,7 @@ from torch import Tensor
 
 from isoglot.batching.permutation import key_of
 from isoglot.objectives import ObjectiveModule
+from isoglot.pretrain.collector import little_to_collect
 from isoglot.pretrain.not_finite import not_finite
 from isoglot.pretrain.optim import (
     OptimizerConfig,
@@ -137,6 +138,16 @@ def training_steps(
     stage: Stage, batches: Iterator[list[Batch]], accelerator: Accelerator, *, done: int = 0
 ) -> Iterator[Step]:
     """Train from step `done` to the stage's last one, or until some process is asked to stop."""
+    with little_to_collect(accelerator.device) as set_aside:
+        for step in _steps(stage, batches, accelerator, done):
+            if step.step == done + 1:
+                set_aside()  # what it compiled
+            yield step
+
+
+def _steps(
+    stage: Stage, batches: Iterator[list[Batch]], accelerator: Accelerator, done: int
+) -> Iterator[Step]:
     device = accelerator.device
     following: list[Batch] | None = None
     ahead: _Launched | None = None

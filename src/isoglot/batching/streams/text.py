@@ -157,9 +157,9 @@ class TextPart(Part):
         start, stop = int(self.start[index]), int(self.stop[index])
         ids = shard.values("ids")[start:stop]
         offsets = shard.offsets("ids")
-        ends = offsets[
-            np.searchsorted(offsets, start, "right") : np.searchsorted(offsets, stop, "left")
-        ]
+        # asked in the offsets' own type: for any other, numpy would copy them all each time
+        first, last = np.searchsorted(offsets, np.array([start + 1, stop], offsets.dtype))
+        ends = offsets[first:last]
         cuts = ends.astype(np.int64) - start
         sentences = np.zeros(stop - start, np.int32)
         np.add.at(sentences, cuts, 1)
