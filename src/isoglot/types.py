@@ -237,13 +237,15 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch with every tensor on a device, without waiting where memory is pinned."""
-        return self._map(lambda tensor: tensor.to(device, non_blocking=True))
+        return self.map(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pin_memory(self) -> Batch:
         """The same batch in page-locked memory (called by the loader)."""
-        return self._map(lambda tensor: tensor.pin_memory())
+        return self.map(lambda tensor: tensor.pin_memory())
 
-    def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
+    def map(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        """The same batch with every tensor changed, always in the same order."""
+
         def named(sites: dict[str, dict[str, Tensor]]) -> dict[str, dict[str, Tensor]]:
             return {o: {n: change(v) for n, v in of.items()} for o, of in sites.items()}
 
@@ -315,8 +317,8 @@ class Seq2SeqBatch(Batch):
         self.sites = {o: {n: moved(v) for n, v in of.items()} for o, of in self.sites.items()}
 
     @override
-    def _map(self, change: Callable[[Tensor], Tensor]) -> Seq2SeqBatch:
-        changed = Batch._map(self, change)  # noqa: SLF001 (a dataclass with slots has no super)
+    def map(self, change: Callable[[Tensor], Tensor]) -> Seq2SeqBatch:
+        changed = Batch.map(self, change)  # a dataclass with slots has no super
         assert isinstance(changed, Seq2SeqBatch)
         return replace(changed, decoding=self.decoding.map(change))
 

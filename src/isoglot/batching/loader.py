@@ -8,6 +8,7 @@ cursor of the last step trained on resumes bit for bit, at once, however far wor
 from __future__ import annotations
 
 import atexit
+import gc
 import signal
 import weakref
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from torch.utils.data import DataLoader, Sampler
 
 from isoglot.batching.builder import Builder
 from isoglot.batching.mixture import Mixture, OpenStream
+from isoglot.batching.one_piece import in_one_piece
 from isoglot.batching.padded import PaddedBuilder, is_padded, planner_of
 from isoglot.errors import CorpusError, RecipeError, require
 
@@ -157,9 +159,9 @@ class Loader:
             sampler=cast("Sampler[int]", plans),
             num_workers=self.workers.workers,
             prefetch_factor=self.workers.prefetch if self.workers.workers else None,
-            collate_fn=_as_it_is,
+            collate_fn=_packed if self.workers.workers else _as_it_is,
             pin_memory=self.pin_memory,
-            worker_init_fn=_leave_interrupts_to_the_parent,
+            worker_init_fn=_begin_worker,
         )
         batches = iter(loader)
         if self.workers.workers:
@@ -209,6 +211,10 @@ def _as_it_is(batch: Any) -> Any:
     return batch
 
 
+def _packed(batch: Any) -> Any:
+    return in_one_piece(batch)
+
+
 def _stop_workers_at_exit(batches: Any) -> None:
     """Tell workers to end when the process does, even if it ends by an exception.
 
@@ -224,7 +230,12 @@ def _stop_workers_at_exit(batches: Any) -> None:
     atexit.register(stop)
 
 
-def _leave_interrupts_to_the_parent(_: int) -> None:
-    """A signal may reach the whole process group; only the training process acts on it."""
+def _begin_worker(_: int) -> None:
+    """What a worker does first.
+
+    A signal may reach the whole process group, and only the training process acts on it. What the
+    worker was born with is set aside from garbage collection, which would copy all of it.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    gc.freeze()
