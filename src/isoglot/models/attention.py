@@ -182,9 +182,8 @@ def fastest(rows: Rows, config: Any, dtype: torch.dtype) -> Implementation:
 def kernels(implementation: Implementation) -> AbstractContextManager[None]:
     """The kernels to choose from while a model runs: cuDNN's where they are asked for, only there.
 
-    They do not give the same bits twice, and a plan is made for every shape, which takes half a
-    second: batches that are each of a shape of their own would wait for little else. torch prefers
-    them on a Hopper GPU.
+    They do not give the same bits twice, and a plan is made for every shape, which batches that are
+    each of a shape of their own would wait for. torch prefers them on a Hopper GPU.
     """
     if implementation == "flex" or not torch.cuda.is_available():
         return nullcontext()
