@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from benchmarks.alignment.cell import score, train
 
-from isoglot.pretrain.run import ALONG
+from isoglot.pretrain.exports import ALONG
 from isoglot.report.metrics import Metrics
 from isoglot.study.transfer import heldout_losses
 

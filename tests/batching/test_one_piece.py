@@ -14,7 +14,12 @@ from isoglot.types import Cursor
 
 def tensors_of(batch):
     found = []
-    batch.map(lambda tensor: found.append(tensor) or tensor)
+
+    def note(tensor):
+        found.append(tensor)
+        return tensor
+
+    batch.map(note)
     return found
 
 

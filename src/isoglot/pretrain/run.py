@@ -14,23 +14,22 @@ from typing import TYPE_CHECKING
 import torch
 from rich.console import Console as Terminal
 
-from isoglot.batching.loader import Loader, left_out, open_streams
 from isoglot.batching.permutation import key_of
 from isoglot.errors import CheckpointError
-from isoglot.models import export_sentences, model_card
 from isoglot.pretrain import checkpoint
 from isoglot.pretrain.calendar import Calendar
 from isoglot.pretrain.config import data_fingerprint, objectives_of
+from isoglot.pretrain.data import Data
 from isoglot.pretrain.devices import for_processes, make_accelerator, same_bits_twice
 from isoglot.pretrain.epochs import steps_of
+from isoglot.pretrain.exports import Exports
 from isoglot.pretrain.filling import fill, wanting
-from isoglot.pretrain.hooks import Console, MetricsFile, Preparing, Trackers, Validation, Writers
+from isoglot.pretrain.hooks import Console, MetricsFile, Preparing, Trackers, Writers
 from isoglot.pretrain.hooks.record import step_record
-from isoglot.pretrain.kinds import begin_decoder, build_trainee, export_trainee
+from isoglot.pretrain.kinds import begin_decoder, build_trainee
 from isoglot.pretrain.loop import Stage, Step, anyone, training_steps
 from isoglot.pretrain.optim import hand_on, make_optimizer
 from isoglot.pretrain.resume import check_cursor, to_resume
-from isoglot.pretrain.sentences import sentence_head
 from isoglot.pretrain.start import START, start_of
 from isoglot.pretrain.stopping import StopAtSignal
 from isoglot.types import Cursor
@@ -40,12 +39,8 @@ if TYPE_CHECKING:
 
     from isoglot.batching.mixture import OpenStream
     from isoglot.corpus import Corpus
-    from isoglot.models import ModelConfig, SentenceHead
+    from isoglot.models import ModelConfig
     from isoglot.pretrain.config import PretrainConfig, StageConfig
-
-
-ALONG = "along"
-"""The folder of a run with its models of some steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +119,17 @@ class _Run:
         self.trainee = build_trainee(
             self._start(), self.objectives, corpus, row_length=config.batch.row_length
         ).to(self.accelerator.device)
-        self.sentence_head = sentence_head(self.trainee, config.export)
+        self.data = Data(config, corpus, self.objectives, self.accelerator)
+        self.exports = Exports(
+            config,
+            corpus,
+            self.trainee,
+            self.accelerator,
+            folder,
+            name,
+            recipe_text,
+            self.terminal,
+        )
         self.state = checkpoint.State(
             stage=0,
             step=0,
@@ -236,16 +241,17 @@ class _Run:
         on_step: Callable[[Step], None] | None,
     ) -> bool:
         """Train one stage; False if it was asked to stop before its last step."""
-        opened = self._opened(config)
-        loader = self._loader(opened, seed=self.config.seed)
+        number = self.state.stage
+        opened = self.data.opened(config, self._warn)
+        loader = self.data.loader(opened, stage=number, seed=self.config.seed)
         check_cursor(self.state.cursor, loader)
         if config.epochs is not None:
-            steps = self.steps[self.state.stage]
+            steps = self.steps[number]
             self.terminal.print(f"epochs {config.epochs:g}: {steps:,} steps", highlight=False)
-        names = self.config.objectives_in(self.state.stage)
+        names = self.config.objectives_in(number)
         calendar = Calendar(
             before=self.state.total_steps - self.state.step,
-            last=self.steps[self.state.stage],
+            last=self.steps[number],
             validate_every=self.config.watch.validate_every,
             save_every=self.config.checkpoints.every,
             keep_every=self.config.export.every,
@@ -254,24 +260,24 @@ class _Run:
             trainee=self.trainee,
             wrapped=wrapped,
             optimizer=optimizer,
-            optimizer_config=self.config.optimizer_in(self.state.stage),
+            optimizer_config=self.config.optimizer_in(number),
             loss=self.config.loss,
             weights={name: self.objectives[name].weight for name in names},
             weights_at=lambda step: {name: self.objectives[name].weight_at(step) for name in names},
             steps=calendar.last,
             seed=self.config.seed,
-            number=self.state.stage,
+            number=number,
             dump=self.folder,
             stopping=stopping,
             looks=calendar.looks,
         )
-        validation = self._validation(config)
+        validation = self.data.validation(config)
         batches = loader.steps(self.state.cursor)
         saved = self.state.total_steps
         self.trainee.train()
         self._fill(opened, stopping)
         if self.state.total_steps == 0:
-            self._keep_model()
+            self.exports.along(self.state)
         for step in training_steps(stage, batches, self.accelerator, done=self.state.step):
             total = calendar.before + step.step
             self.state = replace(
@@ -289,7 +295,7 @@ class _Run:
                 self._save(optimizer)
                 saved = total
             if calendar.keeps(step.step):
-                self._keep_model()
+                self.exports.along(self.state)
             if on_step is not None:
                 on_step(step)
         if saved != self.state.total_steps:
@@ -304,45 +310,12 @@ class _Run:
             fill(
                 self.trainee,
                 names,
-                self._loader(opened, seed=seed).steps(Cursor()),
+                self.data.loader(opened, stage=self.state.stage, seed=seed).steps(Cursor()),
                 self.accelerator,
                 seed=seed,
                 stopping=lambda: anyone(self.accelerator, stopping()),
                 say=lambda line: self.terminal.print(line, highlight=False),
             )
-
-    def _opened(self, config: StageConfig) -> tuple[OpenStream, ...]:
-        opened = open_streams(
-            self.corpus, config.streams, self.objectives, row_length=self.config.batch.row_length
-        )
-        for note in left_out(opened, self.config.batch.row_length):
-            self._warn(note)
-        return opened
-
-    def _loader(self, opened: tuple[OpenStream, ...], *, seed: int) -> Loader:
-        fixed = self.config.batch.fixed_sites
-        return Loader(
-            self.corpus,
-            opened,
-            self.config.batch,
-            seed=seed,
-            stage=self.state.stage,
-            rank=self.accelerator.process_index,
-            world=self.accelerator.num_processes,
-            workers=self.config.loader,
-            fixed_sites=self.on_gpu if fixed is None else fixed,
-            pin_memory=self.on_gpu,
-        )
-
-    def _validation(self, config: StageConfig) -> Validation:
-        return Validation(
-            self.corpus,
-            config.streams,
-            self.objectives,
-            self.config.batch,
-            self.accelerator,
-            most=self.config.watch.validate_most,
-        )
 
     def _writers(self) -> Writers:
         if not self.accelerator.is_main_process:
@@ -366,47 +339,14 @@ class _Run:
             )
         self.accelerator.wait_for_everyone()
 
-    def _keep_model(self) -> None:
-        """Keep the model of this moment, where models are wanted along training."""
-        if self.config.export.every and self.accelerator.is_main_process:
-            self._export(self.folder / ALONG / f"step-{self.state.total_steps:08d}")
-
-    def _export(self, model: Path) -> list[str]:
-        return export_trainee(
-            self.trainee, model, self.corpus, card=self._card(), recipe_text=self.recipe_text
-        )
-
     def _outcome(self, *, finished: bool) -> Outcome:
-        model: Path | None = None
-        warnings: list[str] = []
-        if finished:
-            model = self.folder / "model"
-            if self.accelerator.is_main_process:
-                warnings = self._export(model)
-                if self.sentence_head is not None:
-                    self._export_sentences(model, self.sentence_head)
-            self.accelerator.wait_for_everyone()
+        model, warnings = self.exports.final(self.state) if finished else (None, ())
         return Outcome(
             finished=finished,
             model=model,
             total_steps=self.state.total_steps,
             tokens=self.state.tokens,
-            warnings=tuple(warnings),
-        )
-
-    def _export_sentences(self, model: Path, head: SentenceHead) -> None:
-        folder = self.folder / "sentence-transformers"
-        export_sentences(model, folder, head, max_length=self.trainee.encoder.max_positions)
-        self.terminal.print(f"sentence-transformers: {folder}", highlight=False, soft_wrap=True)
-
-    def _card(self) -> str:
-        return model_card(
-            name=self.name,
-            languages=self.corpus.languages,
-            objectives=tuple(self.objectives),
-            tokens_seen=self.state.tokens,
-            start=self.config.model.start,
-            translates=self.config.model.decoder is not None,
+            warnings=warnings,
         )
 
     def _warn(self, message: str) -> None:

@@ -44,7 +44,7 @@ class Seq2SeqTrainee(Trainee):
                 self._touch_decoder(sums)
             return sums
         assert filling is None, "no objective that decodes begins with anything seen"
-        present = [name for name in self._names if name in batch.spans]
+        present = [name for name in self.names if name in batch.spans]
         for name in present:
             inference = Inference(self.encoder, self.seq2seq)
             self.objective(name).before_pass(name, batch, inference)

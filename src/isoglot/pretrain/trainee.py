@@ -33,7 +33,8 @@ class Trainee(nn.Module):
         self.objectives = nn.ModuleDict(
             {_key(name): found.module(encoder, corpus) for name, found in objectives.items()}
         )
-        self._names = list(objectives)
+        self.names = list(objectives)
+        """Of the objectives."""
 
     @override
     def forward(self, batch: Batch, *, filling: Iterable[str] | None = None) -> dict[str, LossSum]:
@@ -42,7 +43,7 @@ class Trainee(nn.Module):
             for name in filling:
                 self.objective(name).fill(name, batch, Inference(self.encoder))
             return {}
-        present = [name for name in self._names if name in batch.spans]
+        present = [name for name in self.names if name in batch.spans]
         for name in present:
             self.objective(name).before_pass(name, batch, Inference(self.encoder))
         layers = any(self.objective(name).layer is not None for name in present)

@@ -24,7 +24,7 @@ from isoglot.evaluate.averages import averages, headline
 from isoglot.evaluate.run import evaluate_tasks, model_folder
 from isoglot.evaluate.settings import FeatureSettings
 from isoglot.finetune.run import finetune_and_score
-from isoglot.pretrain.run import ALONG
+from isoglot.pretrain.exports import ALONG
 from isoglot.recipe import document
 from isoglot.report.metrics import Metrics
 from isoglot.report.transfer import Point, Scored
