@@ -3,7 +3,8 @@
     python -m benchmarks.race.growth CORPUS --out results [--size base]
 
 One point is one contestant of the race in a process of its own, a step of the same number of tokens
-at every row length. Writes growth-MACHINE.json and a drawing, growth-MACHINE.svg.
+at every row length. Writes growth-MACHINE.json as it goes and a drawing, growth-MACHINE.svg; a
+point that is in the file is not measured again.
 """
 
 from __future__ import annotations
@@ -67,28 +68,33 @@ def point(given: argparse.Namespace, recipe: str, *, processes: int = 1, **chang
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def measure(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
+def measure(given: argparse.Namespace, file: Path) -> dict[str, dict[str, Any]]:
+    """All points that the file does not have yet, written there one by one."""
     tokens, mlm = given.rows * given.row_length, f"{HERE}/recipes/mlm.yaml"
     found: dict[str, dict[str, Any]] = {}
+    if file.is_file():
+        found = json.loads(file.read_text(encoding="utf-8"))
 
-    def note(series: str, at: int, reached: Any) -> None:
-        found.setdefault(series, {})[str(at)] = reached
-        print(f"{series:<12} {at:>8}", reached, flush=True)
+    def reach(series: str, at: int, recipe: str, **change: int) -> None:
+        points = found.setdefault(series, {})
+        if "error" in points.get(str(at), {"error": "not measured yet"}):
+            points[str(at)] = point(given, recipe, **change)
+            file.write_text(json.dumps(found, indent=1), encoding="utf-8")
+        print(f"{series:<12} {at:>8}", points[str(at)], flush=True)
 
     for length in given.lengths:
-        rows = tokens // length
+        rows = max(1, tokens // length)
         micro = max(1, given.micro_rows * given.row_length // length)
-        reached = point(given, mlm, row_length=length, rows=rows, micro_rows=micro)
-        note("row length", length, reached)
+        reach("row length", length, mlm, row_length=length, rows=rows, micro_rows=micro)
     for words in given.words:
-        note("words", words, point(given, mlm, vocabulary=words))
+        reach("words", words, mlm, vocabulary=words)
     with tempfile.TemporaryDirectory() as folder:
         for number in given.mixes:
             path = Path(folder) / f"{number}.yaml"
             path.write_text(mix(MIXES[number].split()), encoding="utf-8")
-            note("objectives", number, point(given, str(path)))
+            reach("objectives", number, str(path))
     for processes in given.processes:
-        note("processes", processes, point(given, mlm, processes=processes))
+        reach("processes", processes, mlm, processes=processes)
     return found
 
 
@@ -100,7 +106,11 @@ def draw(found: dict[str, dict[str, Any]], path: Path) -> None:
 
     figure, axes = plt.subplots(2, len(found), figsize=(3.2 * len(found), 5), squeeze=False)
     for column, (series, points) in enumerate(found.items()):
-        good = {int(at): one for at, one in points.items() if "error" not in one}
+        good = {
+            int(at): one
+            for at, one in sorted(points.items(), key=lambda item: int(item[0]))
+            if "error" not in one
+        }
         for row, (key, label) in enumerate(
             [("tokens_per_second", "tokens/s"), ("peak_gib", "peak GiB")]
         ):
@@ -134,11 +144,9 @@ def main() -> None:
     given = parser.parse_args()
     given.corpus = given.corpus.resolve()
     given.micro_rows = given.micro_rows or given.rows
-    found = measure(given)
     given.out.mkdir(parents=True, exist_ok=True)
     path = given.out / f"growth-{machine.name()}.json"
-    path.write_text(json.dumps(found, indent=1), encoding="utf-8")
-    draw(found, path.with_suffix(".svg"))
+    draw(measure(given, path), path.with_suffix(".svg"))
 
 
 if __name__ == "__main__":
