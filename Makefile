@@ -37,7 +37,7 @@ layers: $(STAMP)
 	$(BIN)/deptry src
 
 unit: $(STAMP)
-	$(BIN)/pytest -n 2 --dist loadgroup --durations 15 --durations-min 5
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 15 --durations-min 5
 
 clean:
 	rm -rf $(VENV) build dist runs corpora demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -17,6 +18,13 @@ torch.set_num_threads(1)  # two test processes share two cores
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imports_are_no_garbage() -> None:
+    """Set aside what is there: transformers' Trainer collects garbage at each of its ends."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ keeps these two with each score, since a file grows over time. Files of all sche
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from isoglot import __version__
@@ -55,6 +55,9 @@ class Score:
     """Commit of the code that scored, where it is known."""
 
 
+_OF_A_SCORE = tuple(field.name for field in fields(Score))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
     """All scores of one model."""
@@ -70,8 +73,15 @@ class Results:
         Averages (`evaluate.averages`) are for whoever reads the file; `read` leaves them, as they
         follow from the scores.
         """
-        content = {"schema": SCHEMA, "isoglot": __version__, **asdict(self)}
-        content["averages"] = [asdict(average) for average in averages]
+        content = {
+            "schema": SCHEMA,
+            "isoglot": __version__,
+            "model": self.model,
+            "fingerprint": self.fingerprint,
+            # there may be many thousands, and all they hold is plain: asdict would copy deeply
+            "scores": [{name: getattr(each, name) for name in _OF_A_SCORE} for each in self.scores],
+            "averages": [asdict(average) for average in averages],
+        }
         write_json(file, content, indent=1)
 
     @classmethod

@@ -170,7 +170,8 @@ def test_rows_of_real_translations_are_full(data_folder, tmp_path):
         f"en-{code}": ("en-web.tsv", f"{code}.tsv") for code in ("de", "sw")
     }
     sources = {"bible": SourceConfig(kind="pairs", format="keyed", files=files)}
-    config = PrepareConfig(sources=sources, tokenizer=TokenizerConfig(size=4000))
+    tokenizer = TokenizerConfig(size=4000, max_sentences=4000)
+    config = PrepareConfig(sources=sources, tokenizer=tokenizer)
     prepare(config, tmp_path / "corpus", base=tmp_path)
     shape = BatchConfig(rows=64, micro_rows=16, row_length=256)
     streams = {"parallel": ParallelStream(objectives=("tlm",))}

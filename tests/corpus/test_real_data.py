@@ -35,7 +35,7 @@ def prepared(request, tmp_path_factory):
                 },
             ),
         },
-        tokenizer=TokenizerConfig(size=8000, model=request.param, max_sentences=20_000),
+        tokenizer=TokenizerConfig(size=8000, model=request.param, max_sentences=6_000),
     )
     folder = tmp_path_factory.mktemp("real") / "corpus"
     prepare(config, folder, base=base)

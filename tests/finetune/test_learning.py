@@ -37,6 +37,7 @@ def pretrained(tmp_path_factory) -> Path:
         languages=("en", "es"),
         sentences=3000,
         pairs=3000,
+        pages=0,
         vocabulary=700,
         **WORLD,
     )

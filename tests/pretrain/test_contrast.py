@@ -50,7 +50,6 @@ def moco_state(run):
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("contrast")
 @pytest.mark.parametrize("number", [1, 2])
 def test_queue_and_key_weights_survive_being_killed(corpus, undisturbed, tmp_path, number):
     run = tmp_path / "run"
@@ -72,7 +71,6 @@ def test_queue_and_key_weights_survive_being_killed(corpus, undisturbed, tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("contrast")
 def test_two_processes_queue_the_same_sentences_in_the_same_order(undisturbed):
     """Some micro-batches have no pairs at all, and nobody waits for ever."""
     one, two = (moco_state(undisturbed / number) for number in ("1", "2"))

@@ -35,7 +35,6 @@ def undisturbed(knowing, tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("knowledge")
 def test_queues_heads_and_relations_survive_being_killed(knowing, undisturbed, tmp_path):
     run = tmp_path / "run"
     killed = processes.killed_again_and_again(
@@ -57,7 +56,6 @@ def test_queues_heads_and_relations_survive_being_killed(knowing, undisturbed, t
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("knowledge")
 def test_two_processes_queue_the_same_entities_in_the_same_order(undisturbed):
     one, two = (load_file(undisturbed / number / LAST) for number in ("1", "2"))
     for objective in ("entity", "entailment"):

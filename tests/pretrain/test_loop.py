@@ -305,6 +305,7 @@ def test_every_step_has_its_own_time(corpus, accelerator, looks):
 
 
 def test_what_is_there_is_set_aside_from_collection_while_it_trains(corpus, accelerator):
+    gc.unfreeze()  # what the test suite has set aside
     stage = stage_of(make_trainee(corpus), steps=3)
     steps = training_steps(stage, make_loader(corpus).steps(Cursor()), accelerator)
     assert min(gc.get_freeze_count() for _ in steps) > 100_000

@@ -19,7 +19,7 @@ from tests.pretrain import driver, processes
 from tests.tiny_corpus import make_corpus
 
 TOTAL = sum(driver.STEPS)
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("resume")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -85,13 +85,11 @@ def test_an_objective_without_sites_in_a_micro_batch_trains_on_two_processes(cor
 def test_killed_while_a_checkpoint_is_written(corpus, undisturbed, tmp_path, moment):
     """Loses at most the steps since the checkpoint before."""
     run = tmp_path / "run"
-    arguments = processes.command(corpus.folder, run, "--kill-in-save", str(moment))
-    process = processes.start(arguments)
-    process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL
+    running = processes.Forked(corpus.folder, run, "--kill-in-save", str(moment))
+    assert running.end(timeout=60) == [-signal.SIGKILL]
     whole = sorted(path.name for path in (run / "checkpoints").glob("step-*"))
     assert len(whole) == (moment - 1) // 5, "five syncs a checkpoint"
-    processes.finish(processes.command(corpus.folder, run, "--resume"))
+    processes.Forked(corpus.folder, run, "--resume").finish()
     assert_same(run, undisturbed / "1")
 
 
@@ -107,7 +105,7 @@ def test_sigterm_saves_and_exits_cleanly(corpus, undisturbed, tmp_path):
     stopped_at = processes.last_step(run / "metrics.jsonl")
     assert (run / "checkpoints" / f"step-{stopped_at:08d}").is_dir()
     assert not (run / "model").exists()
-    processes.finish(processes.command(corpus.folder, run, "--resume"))
+    processes.Forked(corpus.folder, run, "--resume").finish()
     assert_same(run, undisturbed / "1")
 
 
@@ -131,10 +129,9 @@ def test_a_damaged_checkpoint_is_passed_over(corpus, undisturbed, tmp_path):
     content = bytearray(newest.read_bytes())
     content[len(content) // 2] ^= 1
     newest.write_bytes(content)
-    process = processes.start(processes.command(corpus.folder, run, "--resume"))
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0
-    assert b"is damaged" in errors
+    running = processes.Forked(corpus.folder, run, "--resume")
+    running.finish()
+    assert "is damaged" in running.errors
     assert_same(run, undisturbed / "1")
 
 

@@ -12,7 +12,7 @@ from tests.pretrain import driver, processes
 
 FIRST, SECOND = driver.SLOTS_STEPS
 LAST = f"checkpoints/step-{FIRST + SECOND:08d}/weights.safetensors"
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slots")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +31,10 @@ def test_killed_in_either_stage(corpus, undisturbed, tmp_path, number):
     run, metrics = tmp_path / "run", tmp_path / "run/metrics.jsonl"
     options = ["--mix", "slots"]
     for step in (5, FIRST + 4):
-        command = processes.command(corpus.folder, run, *options, processes=number)
-        assert processes.kill_at_step(command, metrics, step, delay=0.01)
+        running = processes.Forked(corpus.folder, run, *options, processes=number)
+        assert processes.kill_at_step(running, metrics, step, delay=0.01)
         options = ["--mix", "slots", "--resume"]
-    processes.finish(processes.command(corpus.folder, run, *options, processes=number))
+    processes.Forked(corpus.folder, run, *options, processes=number).finish()
     other = undisturbed / str(number)
     assert processes.losses(metrics) == processes.losses(other / "metrics.jsonl")
     found, expected = load_file(run / LAST), load_file(other / LAST)

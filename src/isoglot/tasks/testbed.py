@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
@@ -75,8 +76,8 @@ class WorldTask(Task[E, P]):
 
     @override
     def read(self, part: Part) -> list[E]:
-        kept = self._kept(part.split)
-        records = self._records(part.language, part.split)
+        kept = _kept(self.stream, self.sizes, part.split)
+        records = _records(self.stream, self.sizes, part.language, part.split)
         return [
             self._example(f"{part.split}-{number}", record)
             for number, (record, keep) in enumerate(zip(records, kept, strict=True))
@@ -87,23 +88,25 @@ class WorldTask(Task[E, P]):
     def _example(self, name: str, record: Any) -> E:
         """A task's example from the world's record."""
 
-    def _records(self, language: str, split: Split) -> Iterator[Any]:
-        # here and not above: the world needs the extra `testbed`
-        from isoglot.testbed import World
 
-        world = World(_SEED, concepts=self.sizes.concepts, entities=self.sizes.entities)
-        draw = getattr(world, self.stream)
-        records: Iterator[Any] = draw(
-            language, getattr(self.sizes, split), stream=f"{self.stream}/{split}"
-        )
-        return records
+def _records(stream: str, sizes: Sizes, language: str, split: Split) -> Iterator[Any]:
+    # here and not above: the world needs the extra `testbed`
+    from isoglot.testbed import World
 
-    def _kept(self, split: Split) -> list[bool]:
-        """Which draws of a split are used: all for training, else those not trained on."""
-        if split == "train":
-            return [True] * self.sizes.train
-        trained = set(self._records(_PIVOT, "train"))
-        return [record not in trained for record in self._records(_PIVOT, split)]
+    world = World(_SEED, concepts=sizes.concepts, entities=sizes.entities)
+    records: Iterator[Any] = getattr(world, stream)(
+        language, getattr(sizes, split), stream=f"{stream}/{split}"
+    )
+    return records
+
+
+@cache  # the parts of all languages keep the same draws, and asking takes all that is trained on
+def _kept(stream: str, sizes: Sizes, split: Split) -> tuple[bool, ...]:
+    """Which draws of a split are used: all for training, else those not trained on."""
+    if split == "train":
+        return (True,) * sizes.train
+    trained = set(_records(stream, sizes, _PIVOT, "train"))
+    return tuple(record not in trained for record in _records(stream, sizes, _PIVOT, split))
 
 
 class _Classifying(WorldTask[Classified, str]):

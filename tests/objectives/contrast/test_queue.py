@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.multiprocessing.spawn import spawn
+from torch.multiprocessing.spawn import start_processes
 
 from isoglot.errors import RecipeError
 from isoglot.objectives.contrast import NO_ITEM, Queue, QueueConfig, gathered
@@ -130,7 +130,8 @@ def _push_on_one_of_two(rank, store, folder):
 @pytest.mark.slow
 def test_two_processes_hold_what_one_deque_holds(tmp_path):
     """Uneven counts, none on one process, none on either: in the order of the micro-batches."""
-    spawn(_push_on_one_of_two, (tmp_path / "store", tmp_path), nprocs=2, join=True)
+    given = (tmp_path / "store", tmp_path)
+    start_processes(_push_on_one_of_two, given, nprocs=2, join=True, start_method="forkserver")
     expected = deque(range(sum(sum(map(sum, step)) for step in STEPS)), maxlen=SIZE)
     for rank in range(2):
         queue = Queue(QueueConfig(size=SIZE), 2, numbers=2)
