@@ -59,9 +59,21 @@ def test_lines_in_lines_out_and_bleu(isoglot, run, monkeypatch):
         said = isoglot("translate", "run", *arguments)
         assert said.code == 0, said.err
         assert said.out.count("\n") == 3
+    drawn = []
+    for seed in (1, 1, 2):
+        typed(monkeypatch, "kalo mitu.\n\nsera")
+        arguments = ("--from", "aa", "--to", "bb", "-r", "run/ref.txt", "--set", "method=sample")
+        drawn.append(isoglot("translate", "run", *arguments, "--seed", seed).out)
+    assert drawn[0] == drawn[1] != drawn[2]
     found = [str(score.scenario) for score in Results.read(run / "results.json").scores]
     tests = [one.split(";")[0] for one in found]
-    assert tests[::2] == ["ref.txt, greedy", "other.txt, greedy", "ref.txt, beam"]
+    assert tests[::2] == [
+        "ref.txt, greedy",
+        "other.txt, greedy",
+        "ref.txt, beam",
+        "ref.txt, sample, seed 1",
+        "ref.txt, sample, seed 2",
+    ]
 
 
 def test_nothing_in_nothing_out(isoglot, run, monkeypatch):

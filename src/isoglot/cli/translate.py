@@ -36,12 +36,15 @@ def translate(
     settings: list[str] = typer.Option(
         [], "--set", help="Change how it writes: method=beam. May be given several times."
     ),
+    seed: int = typer.Option(0, "--seed", help="Of method=sample: another one, other words."),
 ) -> None:
     """Translate lines from standard input to standard output.
 
     BLEU goes to standard error and into a results file, under the name of the reference file:
     sacrebleu's, with its signature, and what multi-bleu.perl computes on words as Moses cuts them.
     """
+    import torch
+
     from isoglot.cli.asking import changed
     from isoglot.cli.progress import without_bars_of_others
     from isoglot.evaluate.bleu import as_scores, bleu, check_number
@@ -52,6 +55,7 @@ def translate(
 
     without_bars_of_others()
     config = WritingConfig(**changed(settings, WritingConfig))
+    how = config.in_words() + (f", seed {seed}" if config.method == "sample" else "")
     folder = model_folder(model)
     translator = Translator.open(folder)
     for code in (source, target):
@@ -60,6 +64,7 @@ def translate(
     references = None if reference is None else _lines_of(reference)
     if references is not None:
         check_number(lines, references)
+    torch.manual_seed(seed)
     written = dict(translator.translate(lines, source, target, config, note=_note))
     translations = [written[number] for number in range(len(lines))]
     sys.stdout.write("".join(f"{translation}\n" for translation in translations))
@@ -67,7 +72,7 @@ def translate(
         return
     found = bleu(translations, references, target)
     languages, file = f"{source}-{target}", out or model / "results.json"
-    scores = as_scores(found, languages, of=f"{reference.name}, {config.in_words()}")
+    scores = as_scores(found, languages, of=f"{reference.name}, {how}")
     results = Results(model=str(folder), fingerprint=fingerprint(folder), scores=scores)
     add_to_file(results, file)
     print(
