@@ -6,7 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from isoglot.models.hashed_dropout import HashedDropout, _mixed, hash_dropouts, hashed_dropout
+from isoglot.models.hashed_dropout import (
+    HashedDropout,
+    _mixed,
+    draw_seeds,
+    hash_dropouts,
+    hashed_dropout,
+)
+from tests.models.there_and_back import relative, states_and_gradients
 from tests.models.tiny import tiny_encoder
 
 SHAPE = (512, 768)
@@ -59,16 +66,18 @@ def test_masks_have_no_pattern():
 
 
 def test_no_mask_is_another_one_rearranged():
-    """As it would be, were there one seed: places whose numbers differ in the seeds' bits."""
-    one, other = seeds(3), seeds(4)
-    places = torch.arange(2**18, dtype=torch.int32)
-    met = places ^ ((one ^ other)[0] & (2**18 - 1))
-    same = dropped(3).flatten()[: 2**18] == dropped(4).flatten()[met.long()]
+    """As it would be with the first seed alone: the masks of seeds that differ in some bits."""
+    bits = 0x15555
+    places = torch.arange(SHAPE[0] * SHAPE[1])[: 2**18]
+    one = seeds(3)
+    other = torch.stack([one[0] ^ bits, seeds(4)[1]])
+    masks = [hashed_dropout(torch.ones(2**18), 0.1, given) == 0 for given in (one, other)]
+    same = masks[0] == masks[1][places ^ bits]
     assert same.float().mean().item() == pytest.approx(0.82, abs=0.01)
 
 
-def test_a_model_gets_it_everywhere_and_a_cpu_drops_as_ever():
-    encoder = tiny_encoder("xlm-r").train()
+def test_a_model_gets_it_everywhere_and_without_seeds_drops_as_ever():
+    encoder = tiny_encoder("xlm-r")
     kinds = [type(module) for module in encoder.model.base_model.modules()]
     assert nn.Dropout not in kinds
     assert HashedDropout in kinds
@@ -79,3 +88,36 @@ def test_a_model_gets_it_everywhere_and_a_cpu_drops_as_ever():
         torch.manual_seed(0)
         found.append(layers(torch.ones(50)))
     assert torch.equal(*found)
+
+
+def test_every_layer_and_every_pass_has_seeds_of_its_own():
+    layers = hash_dropouts(nn.Sequential(*(nn.Dropout(0.3) for _ in range(5))))
+    drawn = []
+    for number in (0, 0, 1):
+        torch.manual_seed(number)
+        draw_seeds(layers, torch.device("cpu"))
+        drawn.append(
+            [tuple(layer.seeds.tolist()[:2]) for layer in layers if layer.seeds is not None]
+        )
+    assert drawn[0] == drawn[1]
+    assert len({*drawn[0], *drawn[2]}) == 10
+
+
+def passed(encoder, number):
+    """What comes out of a pass with the seeds of this number, and the gradients."""
+    torch.manual_seed(number)
+    draw_seeds(hash_dropouts(encoder.model.base_model), torch.device("cpu"))
+    encoder.zero_grad()
+    return states_and_gradients(encoder)
+
+
+def test_traced_it_drops_the_same_and_new_seeds_trace_nothing_anew():
+    plain, traced = (tiny_encoder("xlm-r", attention="sdpa").train() for _ in range(2))
+    traced.compile(backend="aot_eager")
+    found = [passed(traced, 0)]
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        found += [passed(traced, number) for number in (1, 0)]
+    for number, ours in zip((0, 1, 0), found, strict=True):
+        for one, other in zip(ours, passed(plain, number), strict=True):
+            assert relative(one, other) < 1e-5
+    assert relative(found[0][0], found[1][0]) > 0.1

@@ -24,7 +24,7 @@ from isoglot.errors import ModelError
 from isoglot.models import head, language_embeddings
 from isoglot.models.attention import PACKED, Implementation, fastest, kernels, masks
 from isoglot.models.dropout import set_dropout
-from isoglot.models.hashed_dropout import hash_dropouts
+from isoglot.models.hashed_dropout import HashedDropout, draw_seeds, hash_dropouts
 from isoglot.models.head import HeadConfig, SiteLosses
 from isoglot.models.joined import join_projections
 from isoglot.models.narrow import narrow_norms
@@ -131,6 +131,8 @@ class Encoder(nn.Module):
             self.languages = nn.Embedding(len(languages), embeddings.embedding_dim)
             nn.init.zeros_(self.languages.weight)
         self.first_position, self.max_positions = positions_of(model)
+        self._dropouts: tuple[HashedDropout, ...] = ()
+        self._compiled = False
         self.fit_body()
 
     def fit_body(self) -> None:
@@ -140,7 +142,7 @@ class Encoder(nn.Module):
                 module.requires_grad_(requires_grad=False)
         if self.settings.freeze == "body":
             _freeze_body(self.model)
-        hash_dropouts(self.model.base_model)
+        self._dropouts = hash_dropouts(self.model.base_model)
         if self.settings.norms != "wide":
             narrow_norms(self.model.base_model, only_on_gpu=self.settings.norms == "auto")
         if self.settings.projections != "apart":
@@ -244,6 +246,7 @@ class Encoder(nn.Module):
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile the base model in place; masks and the head at sites stay outside it."""
         self.model.base_model.compile(*args, **kwargs)
+        self._compiled = True
 
     @override
     def forward(self, rows: Rows, *, layers: bool = False) -> States:
@@ -259,6 +262,8 @@ class Encoder(nn.Module):
             inputs["input_ids"] = rows.ids
         else:
             inputs["inputs_embeds"] = self._embed(rows, self.languages)
+        if self._compiled and self.training and rows.ids.is_cuda:
+            draw_seeds(self._dropouts, rows.ids.device)
         with kernels(implementation):
             output = self.model.base_model(**inputs, output_hidden_states=layers)
         # whoever reads states reads them in the arithmetic of the weights

@@ -59,7 +59,7 @@ class _WordLosses(torch.autograd.Function):
     def forward(
         ctx: Any, states: Tensor, words: Tensor, bias: Tensor, targets: Tensor, multiple: int
     ) -> tuple[Tensor, Tensor]:
-        ctx.number, ctx.dtypes, ctx.multiple = len(words), (words.dtype, bias.dtype), multiple
+        ctx.number, ctx.dtypes = len(words), (words.dtype, bias.dtype)
         words = _filled(words, states.dtype, multiple, 0.0)
         bias = _filled(bias, states.dtype, multiple, float("-inf"))
         logits = torch.addmm(bias, states, words.T)
@@ -73,24 +73,14 @@ class _WordLosses(torch.autograd.Function):
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
         states, words, logits, denominators, targets = ctx.saved_tensors
         wanted = _where(states, _gradient)(logits, denominators, targets, slopes[0])
-        of_states = wanted @ words if ctx.needs_input_grad[0] else None
-        return of_states, *_of_words(wanted, states, ctx), None, None
-
-
-def _of_words(wanted: Tensor, states: Tensor, ctx: Any) -> tuple[Tensor | None, Tensor | None]:
-    """The gradients of the word matrix and of its bias, from the logits'."""
-    n, (of_words, of_bias) = ctx.number, ctx.dtypes
-    _, matrix, bias, *_ = ctx.needs_input_grad
-    if matrix and bias and ctx.multiple > 1:
-        # where sizes are filled up anyway, a column of ones sums for the bias: no reading more
-        width = states.shape[1]
-        states = torch.cat([states, states.new_ones(len(states), ctx.multiple)], dim=1)
-        both = (wanted.T @ states)[:n]
-        return both[:, :width].to(of_words), both[:, width].to(of_bias)
-    return (
-        (wanted.T @ states)[:n].to(of_words) if matrix else None,
-        wanted.sum(0)[:n].to(of_bias) if bias else None,
-    )
+        n, (of_words, of_bias) = ctx.number, ctx.dtypes
+        return (
+            wanted @ words if ctx.needs_input_grad[0] else None,
+            (wanted.T @ states)[:n].to(of_words) if ctx.needs_input_grad[1] else None,
+            wanted.sum(0)[:n].to(of_bias) if ctx.needs_input_grad[2] else None,
+            None,
+            None,
+        )
 
 
 def _filled(rows: Tensor, dtype: torch.dtype, multiple: int, value: float) -> Tensor:
