@@ -27,6 +27,10 @@ def imports_are_no_garbage() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()  # or extension modules call what is left a leak
+
+
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory) -> Corpus:
     """A small prepared corpus, shared: do not write into it."""

@@ -136,10 +136,11 @@ def trainer(given: argparse.Namespace, *, best: bool) -> None:
     lengths: list[list[int]] = []
 
     class Listening(TrainerCallback):
-        def on_step_end(self, *given: Any, **_: Any) -> None:
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            del args, state
             clock.step_ended()
             if clock.over and not kernels.step_ended():
-                given[2].should_training_stop = True
+                control.should_training_stop = True
 
     class Counting(DataCollatorForLanguageModeling):
         def __call__(self, features: Any, return_tensors: Any = None) -> Any:

@@ -3,8 +3,8 @@
     python -m benchmarks.race.growth CORPUS --out results [--size base]
 
 One point is one contestant of the race in a process of its own, a step of the same number of tokens
-at every row length. Writes growth-MACHINE.json as it goes and a drawing, growth-MACHINE.svg; a
-point that is in the file is not measured again.
+at every row length (of one row, where that is more). Writes growth-MACHINE.json as it goes and a
+drawing, growth-MACHINE.svg; a point that is in the file is not measured again.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ MIXES = {
     6: "mlm tlm camlm moco btmlm cooccurrence",
 }
 """Number of objectives -> which; text and pairs half and half."""
+
+
+_SHAPE = ("size", "vocabulary", "rows", "row_length")
+"""Settings that all points of a file share, but for the one that is varied."""
 
 
 def mix(names: list[str]) -> str:
@@ -71,15 +75,19 @@ def point(given: argparse.Namespace, recipe: str, *, processes: int = 1, **chang
 def measure(given: argparse.Namespace, file: Path) -> dict[str, dict[str, Any]]:
     """All points that the file does not have yet, written there one by one."""
     tokens, mlm = given.rows * given.row_length, f"{HERE}/recipes/mlm.yaml"
-    found: dict[str, dict[str, Any]] = {}
+    shape = {name: getattr(given, name) for name in _SHAPE}
+    told = {"shape": shape, "found": {}}
     if file.is_file():
-        found = json.loads(file.read_text(encoding="utf-8"))
+        told = json.loads(file.read_text(encoding="utf-8"))
+        if told["shape"] != shape:
+            raise SystemExit(f"{file} is of {told['shape']}. Name another folder with --out.")
+    found: dict[str, dict[str, Any]] = told["found"]
 
     def reach(series: str, at: int, recipe: str, **change: int) -> None:
         points = found.setdefault(series, {})
         if "error" in points.get(str(at), {"error": "not measured yet"}):
             points[str(at)] = point(given, recipe, **change)
-            file.write_text(json.dumps(found, indent=1), encoding="utf-8")
+            file.write_text(json.dumps(told, indent=1), encoding="utf-8")
         print(f"{series:<12} {at:>8}", points[str(at)], flush=True)
 
     for length in given.lengths:

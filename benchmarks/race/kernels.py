@@ -47,8 +47,8 @@ class Kernels:
         for event in self._profiler.events():
             if event.device_type != wanted or getattr(event, "is_user_annotation", False):
                 continue
-            seconds = event.self_device_time_total or event.self_cpu_time_total
-            spent.setdefault(event.name, []).append(seconds / 1000)
+            microseconds = event.self_device_time_total or event.self_cpu_time_total
+            spent.setdefault(event.name, []).append(microseconds / 1000)
         busy = sum(map(sum, spent.values())) / self.STEPS
         lines = [f"kernels: {busy:.1f} ms a step"]
         for name, times in sorted(spent.items(), key=lambda named: -sum(named[1]))[: self.TOP]:

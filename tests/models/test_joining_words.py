@@ -10,6 +10,7 @@ WORDS = [
     ("moses", "fra", "L' homme , c' est « bien » .", "L'homme, c'est « bien »."),
     ("indic", "ne", "यो राम्रो छ , होइन ? ( हो ) ।", "यो राम्रो छ, होइन? (हो)।"),
     ("zh", "zh_Hans", "我 爱 北京 天安门 ， Python 3 也 好 。", "我爱北京天安门，Python 3也好。"),
+    ("zh", "zh", "他 说 Hello , world ( 2 ) ! 好", "他说Hello, world (2)!好"),
     ("thai", "th", "ฉัน รัก ประเทศไทย", "ฉันรักประเทศไทย"),
     ("none", "en", "as , it is", "as , it is"),
 ]

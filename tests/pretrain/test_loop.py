@@ -286,12 +286,15 @@ def test_every_step_has_its_own_time(corpus, accelerator, looks):
     trainee.register_forward_hook(lambda *_: time.sleep(0.05))
     stage = stage_of(trainee, steps=7, looks=looks)
 
+    started = 0.0
+
     def slow_batches():
+        nonlocal started
+        started = time.perf_counter()  # what comes before the first step is no step's
         for batches in make_loader(corpus, micro_rows=8).steps(Cursor()):
             time.sleep(0.05)  # waiting for data is a step's time too
             yield batches
 
-    started = time.perf_counter()
     seconds = []
     for step in training_steps(stage, slow_batches(), accelerator):
         seconds.append(step.seconds)
@@ -305,8 +308,17 @@ def test_every_step_has_its_own_time(corpus, accelerator, looks):
 
 
 def test_what_is_there_is_set_aside_from_collection_while_it_trains(corpus, accelerator):
-    gc.unfreeze()  # what the test suite has set aside
+    made: list[list[None]] = []
+
+    def batches():
+        """Each step leaves something behind, as compiling does."""
+        for batch in make_loader(corpus).steps(Cursor()):
+            made.extend([] for _ in range(20_000))
+            yield batch
+
     stage = stage_of(make_trainee(corpus), steps=3)
-    steps = training_steps(stage, make_loader(corpus).steps(Cursor()), accelerator)
-    assert min(gc.get_freeze_count() for _ in steps) > 100_000
+    counts = [gc.get_freeze_count() for _ in training_steps(stage, batches(), accelerator)]
+    assert min(counts) > 100_000
+    assert 0 <= counts[0] - counts[1] < 1000, "nothing more is set aside after the first step"
+    assert sum(gc.is_tracked(one) for one in made) == 60_000
     assert gc.get_freeze_count() < 1000  # python itself sets a few aside

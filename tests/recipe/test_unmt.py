@@ -78,3 +78,5 @@ def test_phrases_are_hidden_in_pre_training_only():
     assert recipe.objectives_in(0) == ["mlm"]
     assert recipe.stages == plain.stages
     assert not any("exactly 15 %" in line for line in recipe.differs)
+    others = [line for line in load_recipe("unmt-xlm").differs if "exactly 15 %" not in line]
+    assert set(others) < set(recipe.differs), "what unmt-xlm says of itself holds here too"

@@ -159,7 +159,7 @@ class Loader:
             sampler=cast("Sampler[int]", plans),
             num_workers=self.workers.workers,
             prefetch_factor=self.workers.prefetch if self.workers.workers else None,
-            collate_fn=_packed if self.workers.workers else _as_it_is,
+            collate_fn=cast("Any", in_one_piece) if self.workers.workers else _as_it_is,
             pin_memory=self.pin_memory,
             worker_init_fn=_begin_worker,
         )
@@ -209,10 +209,6 @@ def _capacity(mixture: Mixture, tokens: int) -> int:
 
 def _as_it_is(batch: Any) -> Any:
     return batch
-
-
-def _packed(batch: Any) -> Any:
-    return in_one_piece(batch)
 
 
 def _stop_workers_at_exit(batches: Any) -> None:

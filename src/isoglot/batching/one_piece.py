@@ -1,8 +1,7 @@
 """A batch whose tensors lie in one piece of memory, to travel from a worker in one go.
 
 Between processes torch passes memory on piece by piece, and asks the worker for each, who is busy
-building the next batch: with ten pieces a batch, the training process waits longer for them than
-the worker builds.
+building the next batch: with ten pieces a batch, the training process would wait ten times.
 """
 
 from __future__ import annotations

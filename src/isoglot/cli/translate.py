@@ -47,7 +47,7 @@ def translate(
 
     from isoglot.cli.asking import changed
     from isoglot.cli.progress import without_bars_of_others
-    from isoglot.evaluate.bleu import as_scores, bleu, check_number
+    from isoglot.evaluate.bleu import as_scores, bleu, check_number, check_ready
     from isoglot.evaluate.run import add_to_file, fingerprint, model_folder
     from isoglot.models.translator import Translator
     from isoglot.models.writing import WritingConfig
@@ -64,10 +64,13 @@ def translate(
     references = None if reference is None else _lines_of(reference)
     if references is not None:
         check_number(lines, references)
+        check_ready(target)
     torch.manual_seed(seed)
     written = dict(translator.translate(lines, source, target, config, note=_note))
     translations = [written[number] for number in range(len(lines))]
-    sys.stdout.write("".join(f"{translation}\n" for translation in translations))
+    sys.stdout.flush()
+    # as bytes: what is read is UTF-8, and so is what is written, whatever the terminal's locale
+    sys.stdout.buffer.write("".join(f"{line}\n" for line in translations).encode())
     if reference is None or references is None:
         return
     found = bleu(translations, references, target)

@@ -58,11 +58,19 @@ def bleu(translations: Sequence[str], references: Sequence[str], language: str) 
 
 def check_number(sentences: Sequence[str], references: Sequence[str]) -> None:
     """Raises unless there is something to score, and a reference for each sentence."""
-    if not references or len(sentences) != len(references):
+    if not sentences and not references:
+        raise IsoglotError("there are no sentences, and so no BLEU.")
+    if len(sentences) != len(references):
         raise IsoglotError(
             f"there are {len(sentences)} sentences and {len(references)} references: BLEU needs a "
             "reference for each sentence."
         )
+
+
+def check_ready(language: str) -> None:
+    """Raises if a package is missing that scoring texts of a language needs."""
+    _sacrebleu()
+    _moses([], language)
 
 
 def as_scores(found: Bleu, languages: str, *, of: str) -> tuple[Score, ...]:

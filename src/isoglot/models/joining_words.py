@@ -7,6 +7,7 @@ them, and a comma is a word. Each way to divide has one to join. Where two texts
 
 from __future__ import annotations
 
+import unicodedata
 from typing import TYPE_CHECKING
 
 from isoglot.corpus.languages import plain_code
@@ -72,15 +73,22 @@ def _without_spaces(language: str) -> Callable[[str], str]:
         text = ""
         for word in words.split():
             # words of other scripts, and numbers, keep their spaces
-            apart = text and _stands_apart(text[-1]) and _stands_apart(word[0])
+            after, before = text[-1:], word[0]
+            apart = _spaced(after) and _spaced(before)
+            apart = apart and after not in _OPENING and before not in _CLOSING
             text += f" {word}" if apart else word
         return text
 
     return join
 
 
-def _stands_apart(character: str) -> bool:
-    return character.isalnum() and not NO_SPACES.match(character)
+_OPENING, _CLOSING = "([{", ",.;:!?%)]}"
+
+
+def _spaced(character: str) -> bool:
+    """Has a script spaces beside such a character? Wide signs, as `。`, have none."""
+    wide = unicodedata.east_asian_width(character) in "WF" if character else True
+    return not wide and not NO_SPACES.match(character)
 
 
 _WAYS: Mapping[Name, Callable[[str], Callable[[str], str]]] = {

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
 from isoglot.errors import ModelError
@@ -20,6 +21,8 @@ from isoglot.models.dropout import set_dropout
 
 DISENTANGLED = ("deberta", "deberta-v2")
 FITTING = "Start from an XLM-R, RoBERTa, BERT, ALBERT, ELECTRA, ModernBERT or EuroBERT model."
+UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, SafetensorError)
+"""What transformers raises of folders that are damaged or hold something else."""
 _TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model")
 """Files that hold the words of a tokenizer, whichever kind it is."""
 
@@ -133,7 +136,7 @@ def _from_pretrained(auto: Any, name: str, **options: Any) -> tuple[Any, tuple[s
             output_loading_info=True,
             **options,
         )
-    except (OSError, ValueError, KeyError) as error:
+    except UNREADABLE as error:
         raise ModelError(f"{name} cannot be opened as a masked language model: {error}") from error
     encoder = "" if model.base_model is model else f"{model.base_model_prefix}."
     # nobody reads a pooler, and masked language models have none

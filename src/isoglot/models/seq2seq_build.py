@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -26,7 +25,7 @@ from isoglot.models import language_embeddings
 from isoglot.models.attention import PACKED
 from isoglot.models.dropout import set_dropout
 from isoglot.models.encoder import Encoder, ModelConfig
-from isoglot.models.opening import open_config
+from isoglot.models.opening import UNREADABLE, open_config
 from isoglot.models.scratch import SHAPES
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def _from_folder(folder: str, config: Any) -> Any:
             use_safetensors=True,
             output_loading_info=True,
         )
-    except (OSError, ValueError, SafetensorError) as error:
+    except UNREADABLE as error:
         raise ModelError(f"{folder} cannot be opened as an encoder-decoder: {error}") from error
     if said["missing_keys"]:
         raise ModelError(

@@ -15,20 +15,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import torch
-
 
 @contextmanager
-def little_to_collect(device: torch.device) -> Iterator[Callable[[], None]]:
-    """Set aside what is there, for a while; gives what to call when there is more of it."""
+def little_to_collect() -> Iterator[Callable[[], None]]:
+    """Set aside what is there, for a while; gives what to call when there is more of it.
 
-    def set_aside() -> None:
-        if device.type != "cpu":
-            gc.collect()  # nothing that is left of an earlier run may hold a GPU's memory
-        gc.freeze()
-
-    set_aside()
+    When it is over, all is as usual again, for objects too that others have set aside.
+    """
+    gc.unfreeze()
+    gc.collect()  # what is left of an earlier run would hold its memory, or the GPU's
+    gc.freeze()
     try:
-        yield set_aside
+        yield gc.freeze
     finally:
         gc.unfreeze()

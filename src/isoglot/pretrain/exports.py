@@ -32,6 +32,7 @@ class Exports:
         corpus: Corpus,
         trainee: Trainee,
         accelerator: Accelerator,
+        *,
         folder: Path,
         name: str,
         recipe_text: str | None,

@@ -138,7 +138,7 @@ def training_steps(
     stage: Stage, batches: Iterator[list[Batch]], accelerator: Accelerator, *, done: int = 0
 ) -> Iterator[Step]:
     """Train from step `done` to the stage's last one, or until some process is asked to stop."""
-    with little_to_collect(accelerator.device) as set_aside:
+    with little_to_collect() as set_aside:
         for step in _steps(stage, batches, accelerator, done):
             if step.step == done + 1:
                 set_aside()  # what it compiled

@@ -125,10 +125,10 @@ class _Run:
             corpus,
             self.trainee,
             self.accelerator,
-            folder,
-            name,
-            recipe_text,
-            self.terminal,
+            folder=folder,
+            name=name,
+            recipe_text=recipe_text,
+            terminal=self.terminal,
         )
         self.state = checkpoint.State(
             stage=0,
