@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,7 @@ LAYOUTS = [
 
 @pytest.mark.parametrize("pattern", LAYOUTS)
 def test_the_documentation_has_it(pattern):
-    named = pattern
-    if pattern.endswith((".parquet", ".arrow")):
-        named = pattern.split("{split}")[0].split("validation")[0]
+    named = re.sub(r"[^/]+(-\*\.parquet|/data-\*\.arrow)$", "", pattern)
     assert any(f"`{named}`" in page.read_text(encoding="utf-8") for page in PAGES)
 
 

@@ -43,6 +43,7 @@ _PLACES = {
     "{split}": f"(?P<split>{'|'.join(_SPLITS)})",
     "*": r"[^/]*",
 }
+_TEST: Split = "test"
 _PACKED = r"(\.(xz|gz|bz2|zst))?"
 
 
@@ -56,6 +57,8 @@ class Layout:
     """Languages inside each file, where its name has none."""
     split: Split | None = None
     """The split, where the name has none."""
+    other: str = ""
+    """The second language of a pair, where the name has only the first."""
 
     def find(self, root: Path) -> Iterator[tuple[str, Split, Path]]:
         """Language, split and file of everything under a folder that has this layout."""
@@ -72,9 +75,8 @@ class Layout:
                     yield language, split, path
                 continue
             language = two_letters(said["language"])
-            if said.get("other") is not None:
-                language = f"{language}-{two_letters(said['other'])}"
-            yield language, split, path
+            other = said.get("other") or self.other
+            yield f"{language}-{two_letters(other)}" if other else language, split, path
 
 
 def _regex(pattern: str) -> re.Pattern[str]:
@@ -88,11 +90,22 @@ def _regex(pattern: str) -> re.Pattern[str]:
     return re.compile(expression + _PACKED)
 
 
-def hub(name: str, config: str = "{language}", languages: tuple[str, ...] = ()) -> list[Layout]:
-    """The layouts of a Hugging Face dataset: its repository's files, or saved to disk."""
+def hub(
+    name: str,
+    config: str = "{language}",
+    languages: tuple[str, ...] = (),
+    *,
+    test: str | None = None,
+    other: str = "",
+) -> list[Layout]:
+    """The layouts of a Hugging Face dataset: its repository's files, or saved to disk.
+
+    `test` is what the dataset calls the test part, where it calls it something else.
+    """
+    said, split = ("{split}", None) if test is None else (test, _TEST)
     return [
-        Layout(f"{name}/{config}/{{split}}-*.parquet", languages),
-        Layout(f"{name}/{config}/{{split}}/data-*.arrow", languages),
+        Layout(f"{name}/{config}/{said}-*.parquet", languages, split, other),
+        Layout(f"{name}/{config}/{said}/data-*.arrow", languages, split, other),
     ]
 
 

@@ -6,15 +6,19 @@ Labels that a dataset keeps as numbers come back as the names that the file's ow
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     import pyarrow as pa
+
+_ROWS_AT_ONCE = 10_000
+"""Rows that stand in memory as Python's values; LAMA's largest part has 1.3 million."""
 
 
 def is_hub_file(path: Path) -> bool:
@@ -22,8 +26,20 @@ def is_hub_file(path: Path) -> bool:
     return path.suffix in (".parquet", ".arrow")
 
 
-def hub_rows(path: Path, *needed: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each row with its number, from 1; the needed columns are there."""
+def hub_config(path: Path) -> str:
+    """The config of the dataset that a file is of: the name of its folder."""
+    return (path.parent if path.suffix == ".parquet" else path.parent.parent).name
+
+
+def hub_rows(
+    path: Path, *needed: str, where: tuple[str, str] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each row with its number, from 1; the needed columns are there.
+
+    `where` names one of them and what it must have: other rows are passed over.
+    """
+    import pyarrow.compute as pc
+
     table = _table(path)
     missing = [column for column in needed if column not in table.column_names]
     if missing:
@@ -32,7 +48,12 @@ def hub_rows(path: Path, *needed: str) -> Iterator[tuple[int, dict[str, Any]]]:
             "Fetch the dataset that docs/evaluate.md names."
         )
     names = _label_names(table.schema.metadata or {})
-    for number, row in enumerate(table.to_pylist(), start=1):
+    numbers: Iterable[int] = range(1, table.num_rows + 1)
+    if where is not None:
+        places = pc.indices_nonzero(pc.equal(table[where[0]], where[1]))
+        table, numbers = table.take(places), pc.add(places, 1).to_pylist()
+    rows = chain.from_iterable(batch.to_pylist() for batch in table.to_batches(_ROWS_AT_ONCE))
+    for number, row in zip(numbers, rows, strict=True):
         for column, labels in names.items():
             row[column] = _named(row[column], labels)
         yield number, row

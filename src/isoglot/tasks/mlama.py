@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from typing_extensions import override
 
+from isoglot.errors import CorpusError
 from isoglot.tasks.examples import Fact
 from isoglot.tasks.facts import FactTask, filled
-from isoglot.tasks.finding import Layout
+from isoglot.tasks.finding import Layout, hub
+from isoglot.tasks.hub import hub_rows, is_hub_file
 from isoglot.tasks.lines import cell, damaged, json_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from isoglot.tasks.base import Part
 
 _RELATIONS = {
@@ -23,13 +28,19 @@ _RELATIONS = {
 _KINDS = {relation: kind for kind, names in _RELATIONS.items() for relation in names.split()}
 """LAMA's kinds of the T-REx relations, which mLAMA's files do not repeat."""
 
+_LANGUAGES = (
+    "af ar az be bg bn ca ceb cs cy da de el en es et eu fa fi fr ga gl he hi hr hu hy id it ja ka "
+    "ko la lt lv ms nl pl pt ro ru sk sl sq sr sv ta th tr uk ur vi zh"
+)
+
 
 class Mlama(FactTask):
     """mLAMA (Kassner et al. 2021): 53 languages, 41 T-REx and 3 Google-RE relations. CC BY-NC 4.0.
 
     The folder is `mlama1.1/en/` with `templates.jsonl` and one file a relation, `P19.jsonl`. What a
     fact's object is chosen from are all objects of its relation in that language (typed querying).
-    The kinds of the T-REx relations are LAMA's.
+    The kinds of the T-REx relations are LAMA's. The dataset folder has all languages in one file,
+    and no dates of birth.
     """
 
     name = "mlama"
@@ -37,36 +48,87 @@ class Mlama(FactTask):
     line = "facts as cloze sentences, many languages"
     paper = "Kassner et al. 2021"
     licence = "CC BY-NC 4.0"
-    layouts: ClassVar = (Layout("mlama1.1/{language}/*.jsonl", split="test"),)
+    layouts: ClassVar = (
+        Layout("mlama1.1/{language}/*.jsonl", split="test"),
+        *hub("m_lama", "all", tuple(_LANGUAGES.split())),
+    )
 
     @override
     def read(self, part: Part) -> list[Fact]:
-        files = {path.name.split(".")[0]: path for path in part.files}
-        of_templates = files.pop("templates", None)
-        if of_templates is None:
-            raise damaged(part.files[0], 1, "there is no templates.jsonl beside it.")
-        templates = {
-            cell(of_templates, number, row, "relation"): cell(of_templates, number, row, "template")
-            for number, row in json_lines(of_templates)
-        }
+        relations: dict[str, list[_Triple]] = {}
+        for triple in _from_hub(part) if is_hub_file(part.files[0]) else _from_files(part):
+            relations.setdefault(triple.relation, []).append(triple)
         facts: list[Fact] = []
-        for relation, path in files.items():
-            if relation not in templates:
-                raise damaged(path, 1, f"{of_templates.name} has no template of {relation}.")
-            rows = list(json_lines(path))
-            objects = {cell(path, number, row, "obj_label"): None for number, row in rows}
+        for relation, triples in sorted(relations.items()):
+            objects = tuple(dict.fromkeys(triple.object for triple in triples))
             facts += [
                 Fact(
-                    id=str(row.get("uuid") or f"{relation}-{number}"),
+                    id=triple.id,
                     relation=relation,
                     group=_group(relation),
-                    prompt=filled(templates[relation], cell(path, number, row, "sub_label")),
-                    answers=(cell(path, number, row, "obj_label"),),
-                    candidates=tuple(objects),
+                    prompt=filled(triple.template, triple.subject),
+                    answers=(triple.object,),
+                    candidates=objects,
                 )
-                for number, row in rows
+                for triple in triples
             ]
         return facts
+
+
+class _Triple(NamedTuple):
+    id: str
+    relation: str
+    template: str
+    subject: str
+    object: str
+
+
+def _triple(path: Path, number: int, row: dict[str, Any], relation: str, template: str) -> _Triple:
+    return _Triple(
+        id=str(row.get("uuid") or f"{relation}-{number}"),
+        relation=relation,
+        template=template,
+        subject=cell(path, number, row, "sub_label"),
+        object=cell(path, number, row, "obj_label"),
+    )
+
+
+def _from_files(part: Part) -> Iterator[_Triple]:
+    files = {path.name.split(".")[0]: path for path in part.files}
+    of_templates = files.pop("templates", None)
+    if of_templates is None:
+        raise damaged(part.files[0], 1, "there is no templates.jsonl beside it.")
+    templates = {
+        cell(of_templates, number, row, "relation"): cell(of_templates, number, row, "template")
+        for number, row in json_lines(of_templates)
+    }
+    for relation, path in files.items():
+        if relation not in templates:
+            raise damaged(path, 1, f"{of_templates.name} has no template of {relation}.")
+        for number, row in json_lines(path):
+            yield _triple(path, number, row, relation, templates[relation])
+
+
+def _from_hub(part: Part) -> list[_Triple]:
+    """The rows of a language; the files have those of all."""
+    needed = "predicate_id", "template", "sub_label", "obj_label", "language"
+    triples = [
+        _triple(
+            path,
+            number,
+            row,
+            cell(path, number, row, "predicate_id"),
+            cell(path, number, row, "template"),
+        )
+        for path in part.files
+        for number, row in hub_rows(path, *needed, where=("language", part.language))
+    ]
+    if not triples:
+        raise CorpusError(
+            f"{part.files[0]}: has no facts in {part.language!r}. Fetch the dataset that "
+            "docs/evaluate.md names, or give --languages that the file has."
+        )
+    return triples
 
 
 def _group(relation: str) -> str:

@@ -8,12 +8,13 @@ from typing_extensions import override
 
 from isoglot.tasks.base import Metric
 from isoglot.tasks.examples import Translated
-from isoglot.tasks.finding import FileTask, Layout
-from isoglot.tasks.lines import damaged, numbered_lines
+from isoglot.tasks.finding import FileTask, Layout, hub
+from isoglot.tasks.hub import hub_rows, is_hub_file
+from isoglot.tasks.lines import cell, damaged, numbered_lines
 from isoglot.tasks.parallel import line_pairs, sibling
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from isoglot.tasks.base import Kind, Part
@@ -29,6 +30,8 @@ class RetrievalTask(FileTask[Translated, int]):
     @override
     def read(self, part: Part) -> list[Translated]:
         path = part.files[0]
+        if is_hub_file(path):
+            return [pair for file in part.files for pair in _hub_pairs(file)]
         if ".tsv" in path.name:
             return [_pair(path, number, line) for number, line in numbered_lines(path)]
         first, second = path.name.removeprefix("tatoeba.").split(".")[0].split("-")
@@ -62,7 +65,8 @@ class Tatoeba(RetrievalTask):
     """LASER's Tatoeba test (Artetxe and Schwenk 2019): 112 languages with English, <= 1,000 pairs.
 
     Swahili has 390 pairs, Thai 548, Urdu and most others 1,000. CC BY 2.0 FR. XTREME scores 36 of
-    the languages; its script takes a layer's mean over all tokens and the cosine.
+    the languages; its script takes a layer's mean over all tokens and the cosine. The dataset
+    folder is XTREME's, these 36, whose one part is called validation.
     """
 
     name = "tatoeba"
@@ -74,6 +78,7 @@ class Tatoeba(RetrievalTask):
         Layout("tatoeba/{language}-{other}.tsv", split="test"),
         Layout("tatoeba/v1/tatoeba.{language}-{other}.{language}", split="test"),
         Layout("tatoeba/{language}-{other}.{language}", split="test"),
+        *hub("xtreme", "tatoeba.{language}", test="validation", other="en"),
     )
 
 
@@ -82,3 +87,13 @@ def _pair(path: Path, number: int, line: str) -> Translated:
     if len(cells) != 2 or not all(cell.strip() for cell in cells):
         raise damaged(path, number, f"has {len(cells)} columns, two sentences are needed.")
     return Translated(first=cells[0], second=cells[1])
+
+
+def _hub_pairs(path: Path) -> Iterator[Translated]:
+    """The rows of XTREME's dataset, whose sentences still have the ends of their lines."""
+    columns = "source_sentence", "target_sentence"
+    for number, row in hub_rows(path, *columns):
+        for column in columns:
+            cell(path, number, row, column)
+        first, second = (str(row[column]).rstrip("\r\n") for column in columns)
+        yield Translated(first=first, second=second)

@@ -22,8 +22,5 @@ class Xquad(QuestionTask):
     layouts: ClassVar = (
         Layout("xquad/{language}.json", split="test"),
         Layout("xquad/xquad.{language}.json", split="test"),
-        *(
-            Layout(layout.pattern.replace("{split}", "validation"), split="test")
-            for layout in hub("xquad", "xquad.{language}")
-        ),
+        *hub("xquad", "xquad.{language}", test="validation"),
     )
