@@ -11,7 +11,7 @@ from isoglot.results import SCHEMA, Results, ResultsError, Score
 SCORE = Score(
     task="xnli", version=1, language="sw", metric="accuracy", value=0.5, count=10,
     higher_is_better=True, layer=None, seed=3, scenario="zero-shot",
-    commit="c0", selection="source-dev",
+    commit="c0", selection="source-dev", epoch=2,
 )  # fmt: skip
 RESULTS = Results(model="m", fingerprint="f", scores=(SCORE,))
 
@@ -19,7 +19,7 @@ RESULTS = Results(model="m", fingerprint="f", scores=(SCORE,))
 def test_what_is_written_is_read(tmp_path):
     RESULTS.write(tmp_path / "results.json")
     assert Results.read(tmp_path / "results.json") == RESULTS
-    assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["schema"] == 3
+    assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["schema"] == 4
 
 
 def test_the_first_schema_is_still_read(tmp_path):

@@ -3,7 +3,8 @@
 A results file is a JSON object with `schema`, what was scored (model, fingerprint, isoglot's
 version) and a list of `Score`s. Scores of different task versions are not comparable. Schema 2
 added a score's seed and scenario, and the commit and the selection rule of the whole file; schema 3
-keeps these two with each score, since a file grows over time. Files of all schemas are read.
+keeps these two with each score, since a file grows over time; schema 4 added the epoch. Files of
+all schemas are read.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from _typeshed import DataclassInstance
 
-SCHEMA = 3
+SCHEMA = 4
 
 
 class ResultsError(IsoglotError):
@@ -51,6 +52,8 @@ class Score:
     """What was trained on (zero-shot, ...), or how features were read; none: in the usual way."""
     selection: str | None = None
     """How the checkpoint of the fine-tuning was chosen; none where nothing was trained."""
+    epoch: int | None = None
+    """Epoch, from 1, whose model was scored; none where nothing was trained."""
     commit: str | None = None
     """Commit of the code that scored, where it is known."""
 

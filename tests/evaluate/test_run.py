@@ -32,7 +32,7 @@ def test_the_results_file(folder, corpus, tmp_path):
     assert list(content) == [
         "schema", "isoglot", "model", "fingerprint", "scores", "averages",
     ]  # fmt: skip
-    assert content["schema"] == 3
+    assert content["schema"] == 4
     assert content["isoglot"] == __version__
     assert content["model"] == str(folder)
     assert len(content["scores"]) == 3 * 4, "two directions, their mean; three layers, embeddings"
@@ -48,6 +48,7 @@ def test_the_results_file(folder, corpus, tmp_path):
         "seed": None,
         "scenario": None,
         "selection": None,
+        "epoch": None,
         "commit": commit(),
     }
     assert [file.name for file in (tmp_path / "new").iterdir()] == ["results.json"]

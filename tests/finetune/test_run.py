@@ -9,6 +9,7 @@ from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceCl
 
 from isoglot.averaging import source_of
 from isoglot.errors import CorpusError, ModelError
+from isoglot.finetune import run
 from isoglot.finetune.asked import Finetuning
 from isoglot.finetune.prepared import Prepared
 from isoglot.finetune.run import finetune_and_score
@@ -112,6 +113,17 @@ def test_the_selection_rule_looks_at_its_dev_parts_and_no_others(
     assert set(on_dev) == judged
     assert len(on_dev) == 2 * len(judged)
     assert task.asked[-1][1] == "test"
+
+
+@pytest.mark.parametrize(
+    ("judged", "chosen"), [([0.1, 0.9, 0.3], 2), ([0.1, 0.2, 0.3], 3), (None, 3)]
+)
+def test_scores_say_which_epoch_they_are_of(folder, tmp_path, monkeypatch, judged, chosen):
+    coming = iter(judged or ())
+    judge = None if judged is None else lambda: next(coming)
+    monkeypatch.setattr(run._Run, "_judge", lambda *_: judge)
+    (scores,) = finetune_and_score(folder, PairTask(), tmp_path, asked(epochs=3))
+    assert {score.epoch for score in scores} == {chosen}
 
 
 def test_pairs_of_languages_are_scored_and_judge_nothing(folder, tmp_path):

@@ -197,7 +197,7 @@ def _begun(folder: Path, out: Path) -> Results:
 
 def _what(score: Score) -> Score:
     """What a score is of, without what it is."""
-    return replace(score, value=0.0, count=0, commit=None, selection=None)
+    return replace(score, value=0.0, count=0, commit=None, selection=None, epoch=None)
 
 
 def _at_commit(scores: Iterable[Score]) -> list[Score]:

@@ -9,6 +9,7 @@ can write them down before the next one begins.
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
@@ -147,12 +148,11 @@ class _Run:
             )
         if kept is not None:
             keep_model(model, head, kept)
+        epoch = self.settings.epochs if best.epoch is None else best.epoch + 1
         return [
-            score
+            replace(score, seed=seed, scenario=self.prepared.label(plan), epoch=epoch)
             for language in plan.score
-            for score in self._scores(
-                model, head, language, self.prepared.label(plan), seed, files.get(language)
-            )
+            for score in self._scores(model, head, language, files.get(language))
         ]
 
     def _judge(self, plan: Plan, model: Any, head: Head[Any, Any]) -> Callable[[], float] | None:
@@ -177,8 +177,6 @@ class _Run:
         model: Any,
         head: Head[Any, Any],
         language: str,
-        label: str,
-        seed: int,
         file: Path | None,
     ) -> list[Score]:
         task, examples = self.prepared.task, self.scored.examples(language)
@@ -198,8 +196,6 @@ class _Run:
                 value=values[metric.name],
                 count=len(examples),
                 higher_is_better=metric.higher_is_better,
-                seed=seed,
-                scenario=label,
                 selection=self.settings.selection,
             )
             for metric in task.metrics
