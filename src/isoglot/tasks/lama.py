@@ -41,16 +41,16 @@ _MOST_WORDS = 100
 class Lama(FactTask):
     """LAMA (Petroni et al. 2019), four corpora of facts. CC BY-NC 4.0.
 
-    Its files have 5,527 facts of Google-RE, 34,039 of T-REx, 11,458 of ConceptNet and 305 of SQuAD.
-    Of these, LAMA's script leaves out what is left out here: facts of Google-RE that more judges
-    deny than confirm, a subject and object that the relation has already, and sentences of
-    ConceptNet and SQuAD with over 100 words.
+    The paper counts 5,527 facts of Google-RE, 34,039 of T-REx, 11,458 of ConceptNet and 305 of
+    SQuAD; ConceptNet's file has 29,774 lines. LAMA's script leaves out what is left out here: facts
+    of Google-RE that more judges deny than confirm, a subject and object that the relation has
+    already, and sentences of ConceptNet and SQuAD with over 100 words.
 
-    The folder is LAMA's
-    own `data`: `Google_RE/place_of_birth_test.jsonl`, `TREx/P19.jsonl` with the templates in
-    `relations.jsonl`, `ConceptNet/test.jsonl`, `Squad/test.jsonl`. ConceptNet and SQuAD count as
-    one relation each, as in LAMA. Asked with one mask, as LAMA does: facts whose object is not one
-    token of the model are left out, so that the count of a score depends on the vocabulary.
+    The folder is LAMA's own `data`: `Google_RE/place_of_birth_test.jsonl`, `TREx/P19.jsonl` with
+    the templates in `relations.jsonl`, `ConceptNet/test.jsonl`, `Squad/test.jsonl`. ConceptNet and
+    SQuAD count as one relation each, as in LAMA. Asked with one mask, as LAMA does: facts whose
+    object is not one token of the model are left out, so that the count of a score depends on the
+    vocabulary.
 
     The dataset's one part is called train, in each of its four configs.
     """
