@@ -42,7 +42,7 @@ def test_from_raw_text_to_scores(isoglot, raw):
     assert "note" not in said.err
     assert [line.split()[0] for line in said.out.splitlines()] == ["aa-bb", "average"]
     results = json.loads((raw / "runs/few/results.json").read_text(encoding="utf-8"))
-    assert results["schema"] == 3
+    assert results["schema"] == 4
     assert {score["count"] for score in results["scores"]} == {20}
 
 
