@@ -17,7 +17,8 @@ from transformers import (
 from typing_extensions import override
 
 from isoglot.errors import ModelError
-from isoglot.models.encoder import Encoder, ModelConfig
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
 from isoglot.types import Rule, Vocabulary
 from tests.models.tiny import (
     ARCHITECTURES,

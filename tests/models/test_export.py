@@ -13,7 +13,8 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenize
 
 from isoglot.corpus.pretokenize import Pretokenization
 from isoglot.errors import ModelError
-from isoglot.models.encoder import Encoder, ModelConfig
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
 from isoglot.models.export import export
 from isoglot.models.language_embeddings import FILE
 from isoglot.models.model_card import model_card

@@ -8,7 +8,8 @@ from safetensors.torch import save_file
 
 from isoglot.errors import ModelError
 from isoglot.models import language_embeddings
-from isoglot.models.encoder import Encoder, ModelConfig
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
 from isoglot.models.export import export
 from isoglot.models.language_embeddings import FILE
 from tests.models.tiny import LANGUAGES, SHAPE, replace, tiny_encoder

@@ -19,8 +19,9 @@ from transformers import (
 )
 
 from isoglot.models.attention import PACKED
+from isoglot.models.config import ModelConfig
 from isoglot.models.dropout import set_dropout
-from isoglot.models.encoder import Encoder, ModelConfig
+from isoglot.models.encoder import Encoder
 from isoglot.types import ALLOW, Rows, Rule
 
 VOCABULARY = 101

@@ -5,7 +5,8 @@ export(encoder, folder, ...)         -->  a plain Hugging Face folder
 export_sentences(model, folder, ...) -->  the same for sentence-transformers, with a head
 """
 
-from isoglot.models.encoder import DecoderConfig, Encoder, ModelConfig, States
+from isoglot.models.config import DecoderConfig, ModelConfig
+from isoglot.models.encoder import Encoder, States
 from isoglot.models.export import export
 from isoglot.models.head import HeadConfig, SiteLosses
 from isoglot.models.model_card import model_card

@@ -11,9 +11,9 @@ Attention dropout is off, however the mask is realised, since FlexAttention has 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -23,68 +23,20 @@ from typing_extensions import override
 from isoglot.errors import ModelError
 from isoglot.models import head, language_embeddings
 from isoglot.models.attention import PACKED, Implementation, fastest, kernels, masks
+from isoglot.models.config import ModelConfig
 from isoglot.models.dropout import set_dropout
 from isoglot.models.hashed_dropout import HashedDropout, draw_seeds, hash_dropouts
-from isoglot.models.head import HeadConfig, SiteLosses
 from isoglot.models.joined import join_projections
 from isoglot.models.narrow import narrow_norms
 from isoglot.models.opening import check_vocabulary, open_model
 from isoglot.models.probe import probe
-from isoglot.models.scratch import Size, scratch_config
+from isoglot.models.scratch import scratch_config
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from isoglot.models.head import SiteLosses
     from isoglot.types import Rows, Vocabulary
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecoderConfig:
-    """The decoder of an encoder-decoder (see `seq2seq`)."""
-
-    layers: int | None = None
-    """Its layers; none: as many as the encoder, which is made with half of its size's."""
-    share_embeddings: bool = True
-    """One table of words for the encoder, the decoder and the LM head; or one for each half."""
-    cross_output: Literal["shared", "language"] = "shared"
-    """Cross-attention ends in one projection, or in one for each language (MASS's code)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelConfig:
-    """Which encoder to train: one to open (`start`) or one to make (`size`)."""
-
-    start: str | None = None
-    """Folder or Hugging Face name of the masked language model to start from."""
-    size: Size | None = None
-    """Shape of a model made from scratch: XLM-R's classes, or BERT's and ALBERT's own."""
-    layers: int | None = None
-    """Number of layers of a model made from scratch, instead of its size's own."""
-    hidden: int | None = None
-    """Width of a model made from scratch, instead of its size's own."""
-    heads: int | None = None
-    """Attention heads of a model made from scratch, instead of its size's own."""
-    max_positions: int = 512
-    """Longest sequence of a model made from scratch; one that is opened keeps its own."""
-    dropout: float | None = None
-    """Dropout of hidden states; left out, the model's own. Attention dropout is always 0."""
-    languages: Literal["none", "all", "slots"] = "slots"
-    """Language embeddings, a start folder's own first: none, on all tokens, or only on slots."""
-    freeze: Literal["none", "body"] = "none"
-    """`body`: train the embeddings and the LM head only; all between them stays as it is."""
-    attention: Literal["auto", "sdpa", "flex", "cudnn"] = "auto"
-    """How the mask runs: the fastest way that `deterministic` leaves (auto), or always one: torch's
-    own attention, FlexAttention, or cuDNN's kernels, which are not deterministic."""
-    norms: Literal["auto", "wide", "narrow"] = "auto"
-    """What norms hand on under bf16: float32 (wide) or bf16, which is less to move; auto: narrow on
-    a GPU."""
-    projections: Literal["auto", "apart", "joined"] = "auto"
-    """Queries, keys and values in three products, or in one where a model has three; auto: in one
-    on a GPU."""
-    head: HeadConfig = field(default_factory=HeadConfig)
-    """How the LM head runs."""
-    decoder: DecoderConfig | None = None
-    """A decoder that reads the encoder, for objectives that write; none: only an encoder."""
 
 
 @dataclass(slots=True, kw_only=True)

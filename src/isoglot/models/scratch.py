@@ -15,7 +15,7 @@ from transformers import AlbertConfig, BertConfig, XLMRobertaConfig
 from isoglot.errors import ModelError
 
 if TYPE_CHECKING:
-    from isoglot.models.encoder import ModelConfig
+    from isoglot.models.config import ModelConfig
 
 Size = Literal["tiny", "small", "base", "large", "xlm", "mbert", "albert"]
 

@@ -32,7 +32,8 @@ from isoglot.models.writing import WritingConfig, Written, write
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from isoglot.models.encoder import Encoder, ModelConfig
+    from isoglot.models.config import ModelConfig
+    from isoglot.models.encoder import Encoder
     from isoglot.models.head import SiteLosses
     from isoglot.types import Decoding, Rows, Vocabulary
 

@@ -24,13 +24,14 @@ from isoglot.errors import ModelError
 from isoglot.models import language_embeddings
 from isoglot.models.attention import PACKED
 from isoglot.models.dropout import set_dropout
-from isoglot.models.encoder import Encoder, ModelConfig
+from isoglot.models.encoder import Encoder
 from isoglot.models.opening import UNREADABLE, open_config
 from isoglot.models.scratch import SHAPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from isoglot.models.config import ModelConfig
     from isoglot.types import Vocabulary
 
 _FAMILY = "xlm-roberta"

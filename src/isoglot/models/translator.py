@@ -16,7 +16,7 @@ from isoglot.corpus.pretokenize import Pretokenization
 from isoglot.corpus.tokenizer import derive_vocabulary, open_tokenizer
 from isoglot.errors import ModelError, nearest
 from isoglot.models import by_language, language_embeddings
-from isoglot.models.encoder import DecoderConfig, ModelConfig
+from isoglot.models.config import DecoderConfig, ModelConfig
 from isoglot.models.joining_words import joiner
 from isoglot.models.opening import open_config
 from isoglot.models.seq2seq import Seq2Seq

@@ -29,7 +29,8 @@ from torch.utils.checkpoint import checkpoint
 from typing_extensions import override
 
 from isoglot.errors import CorpusError, RecipeError, nearest, require
-from isoglot.models.encoder import Encoder, ModelConfig
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
 from isoglot.models.head import at_sites
 from isoglot.models.hub import local_folder
 from isoglot.objectives.base import Encoded, Inference, LossSum, Objective, ObjectiveModule

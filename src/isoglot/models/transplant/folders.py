@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from isoglot.errors import ModelError
 from isoglot.models import language_embeddings
-from isoglot.models.encoder import Encoder, ModelConfig
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
 from isoglot.models.export import export
 from isoglot.models.opening import FITTING
 from isoglot.models.transplant.tokens import Tokens
