@@ -1,7 +1,8 @@
 """One contestant in a process of its own: prints a line of JSON with what it reached.
 
 `trainer` at its default flags but for bf16, `trainer-best` compiled, with the fused optimizer and
-(where lengths differ) examples of like length together; Isoglot with the mix of any recipe, through
+(where lengths differ) examples of like length together (`--eager`: not compiled, since every new
+length may be compiled anew); Isoglot with the mix of any recipe, through
 the very `pretrain` that users run. All start from one folder of weights. The first steps are not
 counted: compilers warm up in them.
 """
@@ -10,9 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import json
-import operator
 import os
 import statistics
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._dynamo.utils import counters
 from transformers import AutoConfig
 
 from benchmarks.race import machine
@@ -43,26 +43,36 @@ class Clock:
     """Times the steps after the first ones, all together.
 
     It waits for the device where it starts and where it stops, and not in between: a loop that
-    sends work ahead may.
+    sends work ahead may. A step in which something was compiled is one of the first, whenever it
+    comes: rows of a kind that is rare may come late.
     """
 
     def __init__(self, warm_up: int, steps: int) -> None:
-        self.warm_up, self.steps = warm_up, steps
+        self.first, self.steps = warm_up, steps
         self.ended = 0
         self.seconds = 0.0
         self._started = 0.0
+        self._graphs = 0
 
     def step_ended(self) -> None:
         if self.over:
             return
         self.ended += 1
-        if self.ended in {self.warm_up, self.warm_up + self.steps}:
+        before, self._graphs = self._graphs, counters["stats"]["unique_graphs"]
+        if self._graphs > before and self.ended > self.first:
+            self.first = self.ended
+        if self.ended in {self.first, self.first + self.steps}:
             machine.synchronize()
             self.seconds, self._started = time.perf_counter() - self._started, time.perf_counter()
 
     @property
     def over(self) -> bool:
-        return self.ended == self.warm_up + self.steps
+        return self.ended == self.first + self.steps
+
+    @property
+    def counted(self) -> range:
+        """The steps that were timed."""
+        return range(self.first, self.first + self.steps)
 
 
 def isoglot(given: argparse.Namespace) -> None:
@@ -98,7 +108,7 @@ def isoglot(given: argparse.Namespace) -> None:
 
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Enough):
         pretrain(config, corpus, Path(folder), on_step=listen)
-    _say(given, clock, tokens, _work(config, corpus))
+    _say(given, clock, sum(tokens[i] for i in clock.counted), _work(config, corpus))
 
 
 def _work(config: Any, corpus: Corpus) -> Work:
@@ -147,11 +157,10 @@ def trainer(given: argparse.Namespace, *, best: bool) -> None:
             lengths.append([len(feature["input_ids"]) for feature in features])
             return super().__call__(features, return_tensors)
 
-    steps = given.warm_up + given.steps
     on_gpu = torch.cuda.is_available()
     flags: dict[str, Any] = {}
     if best:
-        flags = {"torch_compile": on_gpu, "optim": "adamw_torch_fused"}
+        flags = {"torch_compile": on_gpu and not given.eager, "optim": "adamw_torch_fused"}
         if given.input != "rows":
             flags["train_sampling_strategy"] = "group_by_length"
             # torch prefers cuDNN's attention on Hopper and plans it anew for every width
@@ -160,7 +169,7 @@ def trainer(given: argparse.Namespace, *, best: bool) -> None:
         output_dir=tempfile.mkdtemp(),
         per_device_train_batch_size=max(1, per_step // split),
         gradient_accumulation_steps=split,
-        max_steps=steps + Kernels.STEPS,
+        max_steps=10**6,
         bf16=on_gpu,
         use_cpu=not on_gpu,
         report_to=[],
@@ -180,12 +189,9 @@ def trainer(given: argparse.Namespace, *, best: bool) -> None:
         ),
         callbacks=[Listening()],
     ).train()
-    taken = [
-        functools.reduce(operator.iadd, lengths[i * split : (i + 1) * split], [])
-        for i in range(steps)
-    ]
-    counted = [length for step in taken[given.warm_up :] for length in step]
-    _say(given, clock, [sum(step) for step in taken], of_lengths(counted, RATE, given.steps))
+    first, end = clock.counted.start * split, clock.counted.stop * split
+    counted = [length for batch in lengths[first:end] for length in batch]
+    _say(given, clock, sum(counted), of_lengths(counted, RATE, given.steps))
 
 
 def text_blocks(corpus: Corpus, given: argparse.Namespace) -> list[list[int]]:
@@ -228,13 +234,12 @@ def _cells(corpus: Corpus, column: str) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _say(given: argparse.Namespace, clock: Clock, tokens: list[int], work: Work) -> None:
-    counted = tokens[given.warm_up : clock.ended]
+def _say(given: argparse.Namespace, clock: Clock, tokens: int, work: Work) -> None:
     operations = work.operations(AutoConfig.from_pretrained(given.model))
     found = {
-        "tokens_per_second": sum(counted) / clock.seconds,
+        "tokens_per_second": tokens / clock.seconds,
         "step_ms": 1000 * clock.seconds / clock.steps,
-        "tokens_a_step": statistics.mean(counted),
+        "tokens_a_step": tokens / clock.steps,
         "peak_gib": machine.peak_gib(),
         "operations_per_second": operations * clock.steps / clock.seconds,
     }
@@ -248,6 +253,7 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("model", type=Path)
     parser.add_argument("--input", choices=["rows", "pairs"], default="rows")
+    parser.add_argument("--eager", action="store_true", help="the Trainer's best, not compiled")
     parser.add_argument("--recipe", default="xlm-mlm")
     parser.add_argument("--stage", type=int, default=0)
     parser.add_argument("--set", action="append", default=[])

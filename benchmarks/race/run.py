@@ -34,6 +34,7 @@ CONTESTANTS: dict[str, list[str]] = {
     ],
     "pairs: Trainer, default flags": ["trainer", "--input", "pairs"],
     "pairs: Trainer, best flags": ["trainer-best", "--input", "pairs"],
+    "pairs: Trainer, best flags, not compiled": ["trainer-best", "--eager", "--input", "pairs"],
     "pairs: Isoglot": ["isoglot", "--recipe", f"{HERE}/recipes/tlm.yaml"],
     "mix: ernie-m, first stage": ["isoglot", "--recipe", "ernie-m", "--stage", "0"],
     "mix: ernie-m, second stage": ["isoglot", "--recipe", "ernie-m", "--stage", "1"],

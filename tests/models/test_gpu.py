@@ -83,7 +83,8 @@ def test_losses_at_sites_are_those_of_a_cpu(architecture):
         losses = encoder.site_losses(encoder(rows), positions, targets, weights).losses
         losses.sum().backward()
         gradients = [w.grad.flatten() for w in encoder.parameters() if w.grad is not None]
-        found.append((losses.detach().cpu(), torch.cat(gradients).cpu()))
+        logits = encoder.logits_at(encoder(rows), positions).detach()
+        found.append((losses.detach().cpu(), torch.cat(gradients).cpu(), logits.cpu()))
     for ours, reference in zip(found[1], found[0], strict=True):
         assert relative(ours, reference) < 1e-4
 

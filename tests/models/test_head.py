@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from isoglot.models.attention import masks
 from isoglot.models.head import HeadConfig, LMHead, site_losses
-from isoglot.models.word_losses import _gradient, _WordLosses
+from isoglot.models.word_losses import _gradient, _WordLosses, word_logits
 from isoglot.types import IGNORE
 from tests.models.tiny import ARCHITECTURES, VOCABULARY, tiny_encoder
 from tests.models.worked_rows import mixed_rows
@@ -156,6 +156,22 @@ def test_losses_are_float32_under_bf16_weights():
     encoder.model.lm_head.to(torch.bfloat16)
     found = encoder.site_losses(states, torch.arange(4), torch.arange(4), torch.ones(4))
     assert found.losses.dtype == torch.float32
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_logits_of_a_filled_matrix_are_those_of_the_words(bias):
+    torch.manual_seed(0)
+    states, words = torch.randn(2, 9, 6).double(), torch.randn(11, 6).double()
+    own = torch.randn(11).double() if bias else None
+    expected = states @ words.T + (0 if own is None else own)
+    for multiple in (1, 8):
+        given = states.clone().requires_grad_(), words.clone().requires_grad_()
+        found = word_logits(*given, own, multiple)
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+        of_states, of_words = torch.autograd.grad(found.square().sum(), given)
+        torch.testing.assert_close(of_states, 2 * expected @ words, rtol=1e-12, atol=1e-12)
+        slope = 2 * expected.flatten(0, 1).T @ states.flatten(0, 1)
+        torch.testing.assert_close(of_words, slope, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("bias", [True, False])

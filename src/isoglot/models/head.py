@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from isoglot.models.word_losses import word_losses
+from isoglot.models.word_losses import word_logits, word_losses
 from isoglot.types import IGNORE
 
 if TYPE_CHECKING:
@@ -64,9 +64,20 @@ class LMHead:
 
     def __call__(self, hidden: Tensor) -> Tensor:
         """The logits of some states."""
+        if not (self.ends_with_words and hidden.is_cuda):
+            return self._through(hidden)
+        words = self._words()
+        return word_logits(self._features(hidden), words.weight, words.bias)
+
+    def _through(self, hidden: Tensor) -> Tensor:
         for layer in self._layers:
             hidden = layer(hidden)
         return hidden
+
+    def _features(self, hidden: Tensor) -> Tensor:
+        """What the product with the words meets."""
+        with _passing_on(self._words()):
+            return self._through(hidden)
 
     def losses(
         self, states: Tensor, targets: Tensor, smoothing: float = 0.0
@@ -77,9 +88,7 @@ class LMHead:
         """
         if self.ends_with_words and not smoothing:
             words = self._words()
-            with _passing_on(words):
-                features = self(states)
-            return word_losses(features, words.weight, words.bias, targets)
+            return word_losses(self._features(states), words.weight, words.bias, targets)
         logits = self(states)
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         losses = F.cross_entropy(
@@ -95,12 +104,11 @@ class LMHead:
         weight = words.weight
         state = torch.linspace(-1, 1, width, dtype=weight.dtype, device=weight.device)
         try:
-            with _passing_on(words):
-                features = self(state[None])
+            features = self._features(state[None])
         except (RuntimeError, TypeError):  # no chain of layers, or something comes after it
             return False
         return features.shape[-1] == words.in_features and torch.equal(
-            words(features), self(state[None])
+            words(features), self._through(state[None])
         )
 
 

@@ -17,6 +17,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from typing_extensions import override
 
@@ -43,12 +44,20 @@ def word_losses(
         bias: (V,) or none.
         targets: (N,) right words, or IGNORE.
     """
-    device = states.device.type
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else words.dtype
+    states, multiple = states.to(_arithmetic(states, words)), _multiple(states)
     bias = words.new_zeros(len(words)) if bias is None else bias
-    multiple = MULTIPLE if states.is_cuda else 1
-    losses, correct = _WordLosses.apply(states.to(dtype), words, bias, targets, multiple)
+    losses, correct = _WordLosses.apply(states, words, bias, targets, multiple)
     return losses, correct
+
+
+def word_logits(
+    states: Tensor, words: Tensor, bias: Tensor | None, multiple: int | None = None
+) -> Tensor:
+    """The logits alone (..., V), from a matrix that is filled up like that of the losses."""
+    dtype, multiple = _arithmetic(states, words), multiple or _multiple(states)
+    filled = None if bias is None else _filled(bias, dtype, multiple, 0.0)
+    logits = F.linear(states.to(dtype), _filled(words, dtype, multiple, 0.0), filled)
+    return logits[..., : len(words)]
 
 
 class _WordLosses(torch.autograd.Function):
@@ -81,6 +90,16 @@ class _WordLosses(torch.autograd.Function):
             None,
             None,
         )
+
+
+def _arithmetic(states: Tensor, words: Tensor) -> torch.dtype:
+    """What the product is computed in."""
+    device = states.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else words.dtype
+
+
+def _multiple(states: Tensor) -> int:
+    return MULTIPLE if states.is_cuda else 1
 
 
 def _filled(rows: Tensor, dtype: torch.dtype, multiple: int, value: float) -> Tensor:

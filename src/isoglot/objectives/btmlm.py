@@ -165,13 +165,13 @@ class BackTranslation(Prediction):
         states = inference.states(rows)
         tokens = []
         for found in inference.logits(states, slots):
-            logits = found.float().masked_fill_(self.never, -torch.inf)
-            if self.settings.choice == "argmax":
-                tokens.append(logits.argmax(dim=-1))
-            else:
+            logits = found.masked_fill_(self.never, -torch.inf)
+            if self.settings.choice == "sample":
                 # the largest of the logits with Gumbel noise: a draw that no device waits for
+                logits = logits.float()
                 noise = -torch.empty_like(logits).exponential_().log()
-                tokens.append((logits / self.settings.temperature + noise).argmax(dim=-1))
+                logits = logits / self.settings.temperature + noise
+            tokens.append(logits.argmax(dim=-1))
         return torch.cat(tokens)
 
     def _judge(self, rows: Rows, slots: Tensor, tokens: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
