@@ -155,3 +155,22 @@ def test_a_compiled_encoder_drops_by_hashing_what_it_would_drop_uncompiled():
         found.append(states_and_gradients(encoder))
     for ours, reference in zip(found[1], found[0], strict=True):
         assert relative(ours, reference) < 1e-4
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_the_same_bits_twice_are_those_of_an_uncompiled_encoder_nearly(architecture):
+    torch.compiler.reset()
+    reference = passed(architecture, "sdpa")
+    torch.use_deterministic_algorithms(mode=True, warn_only=True)
+    try:
+        encoder = tiny_encoder(architecture, attention="flex").cuda()
+        encoder.compile()
+        found = []
+        for _ in range(2):
+            encoder.zero_grad()
+            found.append(states_and_gradients(encoder))
+    finally:
+        torch.use_deterministic_algorithms(mode=False)
+    for once, again, plain in zip(*found, reference, strict=True):
+        assert torch.equal(once, again)
+        assert relative(once, plain) < 1e-4

@@ -25,6 +25,7 @@ from isoglot.models import head, language_embeddings
 from isoglot.models.attention import PACKED, Implementation, fastest, kernels, masks
 from isoglot.models.config import ModelConfig
 from isoglot.models.dropout import set_dropout
+from isoglot.models.exact_embedding import sum_embeddings_exactly
 from isoglot.models.hashed_dropout import HashedDropout, draw_seeds, hash_dropouts
 from isoglot.models.joined import join_projections
 from isoglot.models.narrow import narrow_norms
@@ -95,6 +96,7 @@ class Encoder(nn.Module):
         if self.settings.freeze == "body":
             _freeze_body(self.model)
         self._dropouts = hash_dropouts(self.model.base_model)
+        sum_embeddings_exactly(self.model.base_model)
         if self.settings.norms != "wide":
             narrow_norms(self.model.base_model, only_on_gpu=self.settings.norms == "auto")
         if self.settings.projections != "apart":
