@@ -28,8 +28,9 @@ from isoglot.corpus import Corpus
 from isoglot.models import Encoder, ModelConfig
 from isoglot.objectives import BTMLM, CAMLM, MLM, TLM, MoCo, Objective
 from isoglot.pretrain.devices import same_bits_twice
-from isoglot.pretrain.loop import LossConfig, Stage, training_steps
+from isoglot.pretrain.loop import training_steps
 from isoglot.pretrain.optim import OptimizerConfig, make_optimizer
+from isoglot.pretrain.stage import LossConfig, Stage
 from isoglot.pretrain.trainee import Trainee
 from isoglot.types import Cursor
 

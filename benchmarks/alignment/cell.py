@@ -31,7 +31,7 @@ from isoglot.tasks import find_task
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from isoglot.pretrain.loop import Step
+    from isoglot.pretrain.stage import Step
 
 RECIPES = Path(__file__).parent / "recipes"
 WAYS = ("", "centred", "first token")

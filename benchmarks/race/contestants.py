@@ -30,7 +30,7 @@ from benchmarks.race.work import Work, of_lengths, work_of
 from isoglot.corpus import Corpus
 
 if TYPE_CHECKING:
-    from isoglot.pretrain.loop import Step
+    from isoglot.pretrain.stage import Step
 
 RATE = 0.15
 

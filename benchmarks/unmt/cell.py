@@ -32,7 +32,7 @@ from isoglot.recipe import dump, load_recipe
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from isoglot.pretrain.loop import Step
+    from isoglot.pretrain.stage import Step
     from isoglot.recipe.schema import Recipe
 
 BLEU = "bleu.json"

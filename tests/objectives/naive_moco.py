@@ -11,8 +11,8 @@ from isoglot.batching.streams import ParallelStream
 from isoglot.models import Encoder, ModelConfig
 from isoglot.objectives import TLM, MoCo
 from isoglot.objectives.contrast import NO_ITEM, QueueConfig
-from isoglot.pretrain.loop import LossConfig, Stage
 from isoglot.pretrain.optim import OptimizerConfig, make_optimizer
+from isoglot.pretrain.stage import LossConfig, Stage
 from isoglot.pretrain.trainee import Trainee
 
 

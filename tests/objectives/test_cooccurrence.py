@@ -21,8 +21,8 @@ from isoglot.objectives.masking import Masking
 from isoglot.objectives.neighbours import Layout, neighbours
 from isoglot.objectives.pair_lookup import PairLookup
 from isoglot.pretrain.config import StageConfig, objectives_of
-from isoglot.pretrain.loop import Step
 from isoglot.pretrain.run import pretrain
+from isoglot.pretrain.stage import Step
 from isoglot.recipe import load_recipe
 from isoglot.types import Cursor
 from tests.objectives.laid_out import make_encoder

@@ -16,9 +16,9 @@ from isoglot.models import ModelConfig
 from isoglot.objectives import MLM, Cooccurrence
 from isoglot.objectives.masking import Masking
 from isoglot.pretrain.config import StageConfig
-from isoglot.pretrain.loop import Step
 from isoglot.pretrain.optim import OptimizerConfig
 from isoglot.pretrain.run import pretrain
+from isoglot.pretrain.stage import Step
 from tests.pretrain import driver
 
 STEPS = 60

@@ -20,8 +20,9 @@ from isoglot.objectives.distill import DistillOn
 from isoglot.objectives.masking import Masking
 from isoglot.objectives.shared_tokens import shared_tokens
 from isoglot.objectives.whole import whole
-from isoglot.pretrain.loop import LossConfig, Stage, training_steps
+from isoglot.pretrain.loop import training_steps
 from isoglot.pretrain.optim import OptimizerConfig, make_optimizer
+from isoglot.pretrain.stage import LossConfig, Stage
 from isoglot.pretrain.trainee import Trainee
 from isoglot.types import Cursor
 from tests.models.transplant.made import model_for, of_words, wordpiece

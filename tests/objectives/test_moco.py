@@ -19,7 +19,8 @@ from isoglot.objectives.contrast import (
     fingerprint,
 )
 from isoglot.objectives.masking import Masking
-from isoglot.pretrain.loop import LossConfig, training_steps
+from isoglot.pretrain.loop import training_steps
+from isoglot.pretrain.stage import LossConfig
 from isoglot.types import IGNORE, Cursor
 from tests.batching.fakes import VOCABULARY
 from tests.objectives.naive_moco import (

@@ -16,9 +16,10 @@ from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import ParallelStream, TextStream
 from isoglot.models import Encoder, ModelConfig
 from isoglot.objectives import MLM, TLM
-from isoglot.pretrain.loop import LossConfig, Stage, training_steps
+from isoglot.pretrain.loop import training_steps
 from isoglot.pretrain.not_finite import NonFiniteError
 from isoglot.pretrain.optim import OptimizerConfig, make_optimizer
+from isoglot.pretrain.stage import LossConfig, Stage
 from isoglot.pretrain.trainee import Trainee
 from isoglot.types import Cursor
 

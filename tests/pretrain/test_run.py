@@ -14,9 +14,9 @@ from isoglot.errors import CorpusError, ModelError, RecipeError
 from isoglot.models import ModelConfig
 from isoglot.pretrain import checkpoint
 from isoglot.pretrain.config import StageConfig, WatchConfig, objectives_of
-from isoglot.pretrain.loop import Step
 from isoglot.pretrain.optim import OptimizerConfig
 from isoglot.pretrain.run import pretrain
+from isoglot.pretrain.stage import Step
 from tests.pretrain import driver
 from tests.tiny_corpus import make_corpus
 

@@ -17,8 +17,8 @@ from isoglot.models.transplant import TransplantConfig
 from isoglot.objectives import Objective, find_objective
 from isoglot.objectives.slots import check_positions
 from isoglot.pretrain.checkpoint import CheckpointConfig
-from isoglot.pretrain.loop import LossConfig
 from isoglot.pretrain.optim import OptimizerConfig
+from isoglot.pretrain.stage import LossConfig
 
 if TYPE_CHECKING:
     from isoglot.corpus import Corpus

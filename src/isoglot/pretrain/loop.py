@@ -1,9 +1,7 @@
 """The training loop: a generator of steps. Everything else listens to what it yields.
 
-One step draws all its micro-batches first, so the number of things each objective predicts in the
-whole step, over all processes, is known before the first pass; each micro-batch's sums are divided
-by it. Accumulation is therefore exact for uneven micro-batches, and a gradient does not depend on
-how the step was split. The model's own randomness (dropout) is seeded at every step.
+One step draws all its micro-batches first, so that its gradient is the same however it is split
+(`accumulation.py`). The model's own randomness (dropout) is seeded at every step.
 
 The host does not wait for a step before it sends the next: whether the update is to be left out,
 because something is not finite, is decided on the device, and losses are read one step late. It
@@ -17,98 +15,31 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from isoglot.batching.permutation import key_of
 from isoglot.objectives import ObjectiveModule
+from isoglot.pretrain.accumulation import accumulate, global_counts, means_of
 from isoglot.pretrain.collector import little_to_collect
 from isoglot.pretrain.not_finite import not_finite
 from isoglot.pretrain.optim import (
-    OptimizerConfig,
     learning_rate,
     leave_out_if,
     set_learning_rate,
     skips_by_itself,
 )
 from isoglot.pretrain.readback import Moment, on_the_way
-from isoglot.pretrain.trainee import Trainee
-from isoglot.types import Batch, Cursor
+from isoglot.pretrain.stage import Stage, Step
+from isoglot.types import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from accelerate import Accelerator
-
-    from isoglot.objectives import LossSum
-
-
-_COUNT = " count"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossConfig:
-    """How the objectives' losses are joined."""
-
-    weighting: Literal["mean", "sites"] = "mean"
-    """`mean`: each objective's mean loss has its weight; `sites`: each predicted thing has."""
-    not_finite: Literal["stop", "skip"] = "stop"
-    """On a loss that is not finite: stop and write the batch out, or skip the update."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Step:
-    """One optimizer step that has been taken."""
-
-    step: int
-    """Steps taken in this stage, this one included."""
-    losses: dict[str, float]
-    """Mean loss of each objective."""
-    metrics: dict[str, float]
-    """Means of the objectives' other sums: `mlm/accuracy`, ..."""
-    counts: dict[str, int]
-    """What each mean is over."""
-    learning_rate: float
-    gradient_norm: float
-    num_tokens: int
-    """Tokens of the main rows in this step, over all processes; no padding, no side rows."""
-    seconds: float
-    skipped: bool
-    """The update was left out because something was not finite."""
-    cursor: Cursor
-    """Where the data goes on."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Stage:
-    """What the loop needs to know to run one stage."""
-
-    trainee: Trainee
-    """The module itself."""
-    wrapped: torch.nn.Module
-    """The same, wrapped for the processes (DDP)."""
-    optimizer: torch.optim.Optimizer
-    optimizer_config: OptimizerConfig
-    loss: LossConfig
-    weights: dict[str, float]
-    """Weight of each objective."""
-    weights_at: Callable[[int], dict[str, float]] = field(default=lambda _: {})
-    """Weights that are others at a step."""
-    steps: int
-    seed: int
-    number: int = 0
-    dump: Path | None = None
-    """Where a batch with a loss that is not finite is written."""
-    stopping: Callable[[], bool] = field(default=lambda: False)
-    """Was this process asked to stop?"""
-    looks: Callable[[int], bool] = field(default=lambda _: True)
-    """Does whoever takes the steps look at the weights after this one? Then the next one waits."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -173,74 +104,11 @@ def _steps(
         yield _finish(stage, ahead, accelerator)
 
 
-def scales(
-    config: LossConfig, weights: dict[str, float], counts: dict[str, int]
-) -> dict[str, float]:
-    """What to multiply each objective's sum of losses with, given the counts of the whole step."""
-    if config.weighting == "sites":
-        total = max(sum(counts.values()), 1)
-        return {name: weight / total for name, weight in weights.items()}
-    return {name: weight / max(counts[name], 1) for name, weight in weights.items()}
-
-
 def anyone(accelerator: Accelerator, asked: bool) -> bool:  # noqa: FBT001
     """Was any process asked to stop? All of them stop at the same step, or none."""
     if accelerator.num_processes == 1:
         return asked
     return bool(accelerator.reduce(torch.tensor(int(asked), device=accelerator.device)))
-
-
-def _global_counts(
-    micro: list[Batch], names: list[str], accelerator: Accelerator
-) -> tuple[dict[str, int], int]:
-    """What each objective predicts in this step, and its tokens, over all processes."""
-    numbers = [sum(batch.counts.get(name, 0) for batch in micro) for name in names]
-    numbers.append(sum(batch.num_tokens for batch in micro))
-    if accelerator.num_processes > 1:
-        numbers = accelerator.reduce(torch.tensor(numbers, device=accelerator.device)).tolist()
-    return dict(zip(names, numbers[:-1], strict=True)), numbers[-1]
-
-
-def _accumulate(
-    stage: Stage, micro: list[Batch], counts: dict[str, int], step: int, accelerator: Accelerator
-) -> dict[str, Tensor]:
-    """Forward and backward of all micro-batches; gives the sums of losses and metrics.
-
-    A metric that is a mean over something of its own has that count beside it, under its name with
-    `_COUNT` added.
-    """
-    factors = scales(stage.loss, {**stage.weights, **stage.weights_at(step)}, counts)
-    sums: dict[str, Tensor] = {}
-    stage.optimizer.zero_grad(set_to_none=True)
-    for number, batch in enumerate(micro):
-        last = number == len(micro) - 1
-        with nullcontext() if last else accelerator.no_sync(stage.wrapped):
-            with accelerator.autocast():
-                found: dict[str, LossSum] = stage.wrapped(batch)
-            # DDP takes the mean over processes, and counts are of all of them
-            loss = sum(factors[name] * part.total for name, part in found.items())
-            accelerator.backward(loss * accelerator.num_processes)
-        for name, part in found.items():
-            values = {"loss": part.total, **part.metrics}
-            for metric, (value, count) in part.ratios.items():
-                values |= {metric: value, f"{metric}{_COUNT}": count}
-            for metric, value in values.items():
-                key = f"{name}/{metric}"
-                sums[key] = sums.get(key, 0) + value.detach().double()
-    if accelerator.num_processes > 1:
-        stacked = accelerator.reduce(torch.stack(list(sums.values())))
-        sums = dict(zip(sums, stacked, strict=True))
-    return sums
-
-
-def _means(sums: dict[str, float], counts: dict[str, int]) -> dict[str, float]:
-    """Each sum divided by its own count if it has one, else by its objective's; none over none."""
-    means = {}
-    for name, value in sums.items():
-        count = sums.get(f"{name}{_COUNT}", counts[name.split("/")[0]])
-        if count and not name.endswith(_COUNT):
-            means[name] = value / count
-    return means
 
 
 def _on(device: torch.device, micro: list[Batch]) -> list[Batch]:
@@ -258,11 +126,11 @@ def _launch(
 ) -> _Launched:
     """Send a step to the device: accumulate and clip, and update if that needs no one's word."""
     names = list(stage.weights)
-    counts, tokens = _global_counts(micro, names, accelerator)
+    counts, tokens = global_counts(micro, names, accelerator)
     torch.manual_seed(key_of(stage.seed, stage.number, step, accelerator.process_index) >> 1)
     rate = learning_rate(stage.optimizer_config, step, stage.steps)
     set_learning_rate(stage.optimizer, rate)
-    sums = _accumulate(stage, micro, counts, step, accelerator)
+    sums = accumulate(stage, micro, counts, step, accelerator)
     weights = [weight for group in stage.optimizer.param_groups for weight in group["params"]]
     limit = stage.optimizer_config.clip
     norm = torch.nn.utils.clip_grad_norm_(weights, limit if limit is not None else float("inf"))
@@ -303,7 +171,7 @@ def _finish(stage: Stage, launched: _Launched, accelerator: Accelerator) -> Step
     """Wait for a step's numbers, do what is still to be done, and tell of it."""
     launched.ended.wait()
     *values, length = launched.numbers.tolist()
-    means = _means(dict(zip(launched.names, values, strict=True)), launched.counts)
+    means = means_of(dict(zip(launched.names, values, strict=True)), launched.counts)
     finite = math.isfinite(length) and all(map(math.isfinite, values))
     if not finite and stage.loss.not_finite == "stop":
         raise not_finite(

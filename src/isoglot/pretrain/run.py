@@ -11,35 +11,33 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
 from rich.console import Console as Terminal
 
 from isoglot.batching.permutation import key_of
 from isoglot.errors import CheckpointError
 from isoglot.pretrain import checkpoint
 from isoglot.pretrain.calendar import Calendar
-from isoglot.pretrain.config import data_fingerprint, objectives_of
-from isoglot.pretrain.data import Data
-from isoglot.pretrain.devices import for_processes, make_accelerator, same_bits_twice
-from isoglot.pretrain.epochs import steps_of
-from isoglot.pretrain.exports import Exports
+from isoglot.pretrain.config import data_fingerprint
+from isoglot.pretrain.devices import for_processes
 from isoglot.pretrain.filling import fill, wanting
-from isoglot.pretrain.hooks import Console, MetricsFile, Preparing, Trackers, Writers
+from isoglot.pretrain.hooks import Console, MetricsFile, Trackers, Writers
 from isoglot.pretrain.hooks.record import step_record
-from isoglot.pretrain.kinds import begin_decoder, build_trainee
-from isoglot.pretrain.loop import Stage, Step, anyone, training_steps
+from isoglot.pretrain.kinds import begin_decoder
+from isoglot.pretrain.loop import anyone, training_steps
 from isoglot.pretrain.optim import hand_on, make_optimizer
+from isoglot.pretrain.parts import Parts, assemble
 from isoglot.pretrain.resume import check_cursor, to_resume
-from isoglot.pretrain.start import START, start_of
+from isoglot.pretrain.stage import Stage, Step
 from isoglot.pretrain.stopping import StopAtSignal
 from isoglot.types import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import torch
+
     from isoglot.batching.mixture import OpenStream
     from isoglot.corpus import Corpus
-    from isoglot.models import ModelConfig
     from isoglot.pretrain.config import PretrainConfig, StageConfig
 
 
@@ -81,84 +79,35 @@ def pretrain(
         terminal: where progress is shown; none: standard error.
         on_step: told of every step, for those who want to listen in; it may come a step late.
     """
-    run = _Run(config, corpus, folder, name, recipe_text, terminal or Terminal(stderr=True))
-    return run.go(resume=resume, on_step=on_step)
+    parts = assemble(config, corpus, folder, name, recipe_text, terminal or Terminal(stderr=True))
+    return _Run(parts).go(resume=resume, on_step=on_step)
 
 
 class _Run:
-    """The parts of a run, put together."""
+    """Takes the stages of a run one after the other, and knows how far it is."""
 
-    def __init__(
-        self,
-        config: PretrainConfig,
-        corpus: Corpus,
-        folder: Path,
-        name: str,
-        recipe_text: str | None,
-        terminal: Terminal,
-    ) -> None:
-        self.config, self.corpus, self.folder = config, corpus, folder
-        self.name, self.recipe_text, self.terminal = name, recipe_text, terminal
-        self.accelerator = make_accelerator(config, folder)
-        self.on_gpu = self.accelerator.device.type == "cuda"
-        if not self.accelerator.is_main_process:
-            self.terminal = Terminal(quiet=True)
-        if self.on_gpu and config.deterministic:
-            same_bits_twice()
-        torch.manual_seed(key_of(config.seed, "weights") >> 1)
-        # what an objective must find or count in the corpus is made by one process, and kept
-        with self.accelerator.main_process_first():
-            told = Preparing(self.terminal)
-            self.objectives = {
-                name: found.prepared(corpus, told) for name, found in objectives_of(config).items()
-            }
-        self.steps = [
-            steps_of(stage, corpus, self.objectives, config.batch, seed=config.seed, number=number)
-            for number, stage in enumerate(config.stages)
-        ]
-        self.trainee = build_trainee(
-            self._start(), self.objectives, corpus, row_length=config.batch.row_length
-        ).to(self.accelerator.device)
-        self.data = Data(config, corpus, self.objectives, self.accelerator)
-        self.exports = Exports(
-            config,
-            corpus,
-            self.trainee,
-            self.accelerator,
-            folder=folder,
-            name=name,
-            recipe_text=recipe_text,
-            terminal=self.terminal,
-        )
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        # what nearly every method needs
+        self.config, self.folder, self.terminal = parts.config, parts.folder, parts.terminal
+        self.trainee, self.accelerator = parts.trainee, parts.accelerator
         self.state = checkpoint.State(
             stage=0,
             step=0,
             total_steps=0,
             tokens=0,
             cursor=Cursor(),
-            corpus=data_fingerprint(config, corpus),
-            recipe=config.fingerprint(),
+            corpus=data_fingerprint(parts.config, parts.corpus),
+            recipe=parts.config.fingerprint(),
         )
-
-    def _start(self) -> ModelConfig:
-        """The model to begin with; one process transplants it, unless the run has begun already."""
-        there = (self.folder / START / "config.json").is_file()
-        begun = there and checkpoint.newest(self.folder / "checkpoints") is not None
-        with self.accelerator.main_process_first():
-            return start_of(
-                self.config,
-                self.corpus,
-                self.folder,
-                make=self.accelerator.is_main_process and not begun,
-                say=lambda line: self.terminal.print(line, highlight=False, soft_wrap=True),
-            )
 
     def go(self, *, resume: bool, on_step: Callable[[Step], None] | None) -> Outcome:
         """Run the stages that are left, then export."""
         optimizer = self._resume() if resume else self._begin()
         # padded batches have many shapes, and compiling takes longer than it saves
         one_shape = self.config.model.decoder is None
-        if self.config.compile if self.config.compile is not None else self.on_gpu and one_shape:
+        on_gpu = self.accelerator.device.type == "cuda"
+        if self.config.compile if self.config.compile is not None else on_gpu and one_shape:
             self.trainee.compile()
         wrapped = for_processes(self.trainee, self.accelerator)
         writers = self._writers()
@@ -185,8 +134,8 @@ class _Run:
             )
         if self.accelerator.is_main_process:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if self.recipe_text is not None:
-                (self.folder / "recipe.yaml").write_text(self.recipe_text, encoding="utf-8")
+            if self.parts.recipe_text is not None:
+                (self.folder / "recipe.yaml").write_text(self.parts.recipe_text, encoding="utf-8")
         self.accelerator.wait_for_everyone()
         return None
 
@@ -194,7 +143,7 @@ class _Run:
         self.folder.mkdir(parents=True, exist_ok=True)
         found = to_resume(
             self.folder,
-            corpus=self.corpus,
+            corpus=self.parts.corpus,
             fingerprint=self.state.corpus,
             recipe=self.state.recipe,
             num_stages=len(self.config.stages),
@@ -215,7 +164,7 @@ class _Run:
         if number == self.state.stage and optimizer is not None:
             return optimizer
         fresh = self._optimizer(number)
-        begin_decoder(self.trainee, self.config, self.objectives, number)
+        begin_decoder(self.trainee, self.config, self.parts.objectives, number)
         trained = self.config.objectives_in(number - 1) if number else []
         for name in self.config.objectives_in(number):
             if name not in trained:
@@ -242,16 +191,17 @@ class _Run:
     ) -> bool:
         """Train one stage; False if it was asked to stop before its last step."""
         number = self.state.stage
-        opened = self.data.opened(config, self._warn)
-        loader = self.data.loader(opened, stage=number, seed=self.config.seed)
+        opened = self.parts.data.opened(config, self._warn)
+        loader = self.parts.data.loader(opened, stage=number, seed=self.config.seed)
         check_cursor(self.state.cursor, loader)
         if config.epochs is not None:
-            steps = self.steps[number]
+            steps = self.parts.steps[number]
             self.terminal.print(f"epochs {config.epochs:g}: {steps:,} steps", highlight=False)
         names = self.config.objectives_in(number)
+        objectives = {name: self.parts.objectives[name] for name in names}
         calendar = Calendar(
             before=self.state.total_steps - self.state.step,
-            last=self.steps[number],
+            last=self.parts.steps[number],
             validate_every=self.config.watch.validate_every,
             save_every=self.config.checkpoints.every,
             keep_every=self.config.export.every,
@@ -262,8 +212,8 @@ class _Run:
             optimizer=optimizer,
             optimizer_config=self.config.optimizer_in(number),
             loss=self.config.loss,
-            weights={name: self.objectives[name].weight for name in names},
-            weights_at=lambda step: {name: self.objectives[name].weight_at(step) for name in names},
+            weights={name: one.weight for name, one in objectives.items()},
+            weights_at=lambda step: {name: one.weight_at(step) for name, one in objectives.items()},
             steps=calendar.last,
             seed=self.config.seed,
             number=number,
@@ -271,13 +221,13 @@ class _Run:
             stopping=stopping,
             looks=calendar.looks,
         )
-        validation = self.data.validation(config)
+        validation = self.parts.data.validation(config)
         batches = loader.steps(self.state.cursor)
         saved = self.state.total_steps
         self.trainee.train()
         self._fill(opened, stopping)
         if self.state.total_steps == 0:
-            self.exports.along(self.state)
+            self.parts.exports.along(self.state)
         for step in training_steps(stage, batches, self.accelerator, done=self.state.step):
             total = calendar.before + step.step
             self.state = replace(
@@ -295,7 +245,7 @@ class _Run:
                 self._save(optimizer)
                 saved = total
             if calendar.keeps(step.step):
-                self.exports.along(self.state)
+                self.parts.exports.along(self.state)
             if on_step is not None:
                 on_step(step)
         if saved != self.state.total_steps:
@@ -310,7 +260,7 @@ class _Run:
             fill(
                 self.trainee,
                 names,
-                self.data.loader(opened, stage=self.state.stage, seed=seed).steps(Cursor()),
+                self.parts.data.loader(opened, stage=self.state.stage, seed=seed).steps(Cursor()),
                 self.accelerator,
                 seed=seed,
                 stopping=lambda: anyone(self.accelerator, stopping()),
@@ -322,10 +272,10 @@ class _Run:
             return Writers()
         writers = Writers(
             MetricsFile(self.folder / "metrics.jsonl", resume_at=self.state.total_steps),
-            Console(self.name, sum(self.steps), self.state.total_steps, self.terminal),
+            Console(self.parts.name, sum(self.parts.steps), self.state.total_steps, self.terminal),
         )
         if self.config.watch.trackers:
-            writers.add(Trackers(self.accelerator, self.name))
+            writers.add(Trackers(self.accelerator, self.parts.name))
         return writers
 
     def _save(self, optimizer: torch.optim.Optimizer) -> None:
@@ -340,7 +290,7 @@ class _Run:
         self.accelerator.wait_for_everyone()
 
     def _outcome(self, *, finished: bool) -> Outcome:
-        model, warnings = self.exports.final(self.state) if finished else (None, ())
+        model, warnings = self.parts.exports.final(self.state) if finished else (None, ())
         return Outcome(
             finished=finished,
             model=model,

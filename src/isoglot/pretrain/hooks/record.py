@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from isoglot.pretrain.checkpoint import State
-    from isoglot.pretrain.loop import Step
+    from isoglot.pretrain.stage import Step
 
 Record = dict[str, float | int | str]
 
