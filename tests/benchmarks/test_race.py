@@ -8,7 +8,7 @@ import time
 
 import pytest
 import torch
-from benchmarks.race import contestants
+from benchmarks.race import contestants, machine
 from benchmarks.race.kernels import Kernels
 from benchmarks.race.run import CONTESTANTS, chosen, finished, table
 from benchmarks.race.work import Work, _sizes, of_lengths
@@ -54,6 +54,8 @@ def test_steps_that_compile_are_not_timed(monkeypatch):
     graphs = {"unique_graphs": 0}
     monkeypatch.setattr(contestants, "counters", {"stats": graphs})
     clock = contestants.Clock(warm_up=2, steps=2)
+    waits = []
+    monkeypatch.setattr(machine, "synchronize", lambda: waits.append(clock.ended))
     for seconds, compiles in [(9, 1), (9, 1), (1, 0), (30, 1), (2, 0), (3, 0)]:
         assert not clock.over
         now[0] += seconds
@@ -62,6 +64,19 @@ def test_steps_that_compile_are_not_timed(monkeypatch):
     assert clock.over
     assert clock.seconds == 5
     assert list(clock.counted) == [4, 5]
+    assert waits == [2, 4, 6], "where it starts and where it stops, not in between"
+
+
+@pytest.mark.parametrize(("processes", "first"), [("1", 6), ("2", 1)])
+def test_a_clock_does_not_start_anew_for_ever(processes, first, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", processes)
+    graphs = {"unique_graphs": 0}
+    monkeypatch.setattr(contestants, "counters", {"stats": graphs})
+    clock = contestants.Clock(warm_up=1, steps=2)
+    while not clock.over:
+        graphs["unique_graphs"] += 1
+        clock.step_ended()
+    assert clock.first == first
 
 
 def reached(speed, **more):

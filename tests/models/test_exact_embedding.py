@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 from typing_extensions import override
 
+from isoglot.models import exact_embedding
 from isoglot.models.exact_embedding import (
     ExactEmbedding,
     look_up,
@@ -17,7 +18,7 @@ from isoglot.models.exact_embedding import (
     sums_by_key,
 )
 from tests.models.there_and_back import relative, states_and_gradients
-from tests.models.tiny import ARCHITECTURES, tiny_encoder
+from tests.models.tiny import ARCHITECTURES, OnGPU, tiny_encoder
 
 # torch's compiler does what torch warns of
 pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
@@ -109,3 +110,46 @@ def test_tables_stay_what_they_are_for_everybody_else():
     sum_embeddings_exactly(layers := nn.ModuleList([usual, special]))
     assert [type(layer) for layer in layers] == [ExactEmbedding, nn.Embedding]
     assert list(usual.state_dict()) == names
+
+
+def test_a_key_adds_its_values_in_their_order():
+    """1 is lost beside 1e8 unless it comes last; a sort that keeps no order may lose it."""
+    values = torch.tensor([[1.0], [5.0], [1e8], [-1e8], [1e8], [-1e8], [1.0]])
+    keys = torch.tensor([2, 0, 2, 2, 1, 1, 1])
+    assert sums_by_key(values, keys, 3).tolist() == [[5.0], [1.0], [0.0]]
+    sorts = []
+
+    class Listening(torch.utils._python_dispatch.TorchDispatchMode):
+        @override
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if func.overloadpacket is torch.ops.aten.sort:
+                sorts.append((kwargs or {}).get("stable", False))
+            return func(*args, **(kwargs or {}))
+
+    with Listening():  # on a CPU every sort keeps it, so it is asked what was asked for
+        sums_by_key(values, keys, 3)
+    assert sorts == [True]
+
+
+def test_narrow_values_are_summed_wide():
+    """In bf16 a sum stops growing where the next value is less than half of its last bit."""
+    values = torch.full((4096, 1), 0.1, dtype=torch.bfloat16)
+    found = sums_by_key(values, torch.zeros(4096, dtype=torch.long), 2)
+    assert found.dtype == torch.bfloat16
+    assert found[0].item() == pytest.approx(values.double().sum().item(), rel=2**-8)
+
+
+@pytest.mark.parametrize("compiling", [False, True])
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_only_compiled_on_a_gpu_and_asked_for_it_a_table_is_exact(
+    compiling, twice, on_gpu, monkeypatch
+):
+    """Everywhere else what torch does is faster."""
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: compiling)
+    monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: twice)
+    asked = []
+    monkeypatch.setattr(exact_embedding, "look_up", lambda *given: asked.append(given))
+    keys = torch.tensor([1, 2])
+    ExactEmbedding(3, 2)(keys.as_subclass(OnGPU) if on_gpu else keys)
+    assert bool(asked) is (compiling and twice and on_gpu)

@@ -6,6 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from isoglot.models import hashed_dropout as hashing
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
 from isoglot.models.hashed_dropout import (
     HashedDropout,
     _mixed,
@@ -14,7 +17,8 @@ from isoglot.models.hashed_dropout import (
     hashed_dropout,
 )
 from tests.models.there_and_back import relative, states_and_gradients
-from tests.models.tiny import tiny_encoder
+from tests.models.tiny import OnGPU, replace, tiny_encoder
+from tests.models.worked_rows import mixed_rows
 
 SHAPE = (512, 768)
 
@@ -121,3 +125,62 @@ def test_traced_it_drops_the_same_and_new_seeds_trace_nothing_anew():
         for one, other in zip(ours, passed(plain, number), strict=True):
             assert relative(one, other) < 1e-5
     assert relative(found[0][0], found[1][0]) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("compiled", "training", "on_gpu"),
+    [(True, True, True), (False, True, True), (True, False, True), (True, True, False)],
+)
+def test_seeds_are_drawn_for_compiled_training_on_a_gpu_alone(compiled, training, on_gpu):
+    """New ones for every pass; everywhere else torch's own dropout is the faster one."""
+    encoder = tiny_encoder("xlm-r", attention="sdpa").train(training)
+    encoder._compiled = compiled
+    rows = mixed_rows()[1]
+    if on_gpu:
+        rows = replace(rows, ids=rows.ids.as_subclass(OnGPU))
+    drawn = []
+    for _ in range(2):
+        encoder(rows)
+        drawn += [layer.seeds for layer in encoder._dropouts]
+    if compiled and training and on_gpu:
+        different = {tuple(seeds.tolist()) for seeds in drawn if seeds is not None}
+        assert len(different) == 2 * len(encoder._dropouts)
+    else:
+        assert all(seeds is None for seeds in drawn)
+
+
+def test_an_evaluation_drops_nothing_and_is_traced_once():
+    """Seeds of an earlier pass are still there; whether there were any must not matter."""
+    encoder, rows = tiny_encoder("xlm-r", attention="sdpa"), mixed_rows()[1]
+    encoder.compile(backend="eager")
+    with torch.no_grad():
+        before = encoder(rows).hidden
+        draw_seeds(encoder._dropouts, torch.device("cpu"))
+        with torch._dynamo.config.patch(error_on_recompile=True):
+            after = encoder(rows).hidden
+    assert torch.equal(before, after)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_layer_that_is_used_again_drops_others(traced, monkeypatch):
+    """ALBERT has one layer for all: with one mask in a pass it would drop the same all the way."""
+    settings = ModelConfig(
+        size="albert", dropout=0.1, languages="none", hidden=32, heads=2, layers=4,
+        max_positions=96,
+    )  # fmt: skip
+    encoder = Encoder.make(settings, 101, 1, cls_id=0, sep_id=2).train()
+    kept, ours = [], hashing.hashed_dropout
+
+    def listening(given, p, seeds):
+        kept.append(ours(torch.ones_like(given), p, seeds))
+        return ours(given, p, seeds)
+
+    monkeypatch.setattr(hashing, "hashed_dropout", listening)
+    if traced:
+        encoder.compile(backend="eager")
+    for _ in range(2):
+        kept.clear()
+        draw_seeds(encoder._dropouts, torch.device("cpu"))
+        encoder(mixed_rows()[1])
+        assert len(kept) == 5
+        assert len({mask.numpy().tobytes() for mask in kept}) == len(kept)

@@ -5,11 +5,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from isoglot.models import head
 from isoglot.models.attention import masks
 from isoglot.models.head import HeadConfig, LMHead, site_losses
 from isoglot.models.word_losses import _gradient, _WordLosses, word_logits
 from isoglot.types import IGNORE
-from tests.models.tiny import ARCHITECTURES, VOCABULARY, tiny_encoder
+from tests.models.tiny import ARCHITECTURES, VOCABULARY, OnGPU, tiny_encoder
 from tests.models.worked_rows import mixed_rows
 
 NUM_SITES = 41
@@ -146,6 +147,25 @@ def test_logits_at_sites(architecture):
         expected = full_logits(encoder, rows).flatten(0, 1)[positions]
         found = encoder.logits_at(encoder(rows), positions)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_logits_on_a_gpu_come_of_the_filled_matrix(architecture, monkeypatch):
+    """As the losses do: 101 words are no multiple of eight."""
+    encoder, states = tiny_encoder(architecture), torch.randn(5, 32)
+    widths = []
+
+    def listening(states, words, bias):
+        widths.append(len(words))
+        return word_logits(states, words, bias)
+
+    monkeypatch.setattr(head, "word_logits", listening)
+    with torch.no_grad():
+        expected = encoder.lm_head(states)
+        assert not widths
+        found = encoder.lm_head(states.as_subclass(OnGPU))
+    assert widths == [VOCABULARY]
+    torch.testing.assert_close(found.as_subclass(torch.Tensor), expected)
 
 
 def test_losses_are_float32_under_bf16_weights():

@@ -37,6 +37,14 @@ SHAPE: dict[str, Any] = {
     # far larger than usual: what a token sees must show in what comes out
     "initializer_range": 0.3,
 }
+
+
+class OnGPU(torch.Tensor):
+    """A tensor that says it is on a GPU, and so does all that is computed from it."""
+
+    is_cuda = property(lambda _: True)
+
+
 IDS = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
 CONFIGS = {
     "xlm-r": lambda: XLMRobertaConfig(**SHAPE, **IDS),

@@ -301,3 +301,32 @@ def test_scripts_are_counted_in_the_text(corpus):
 def test_settings_that_cannot_work_are_refused(wrong, message):
     with pytest.raises(IsoglotError, match=message):
         BTMLM(**wrong)
+
+
+class Saying:
+    """Says the same at every slot."""
+
+    def __init__(self, logits, number):
+        self.said = logits.expand(number, -1)
+
+    def states(self, _rows):
+        return None
+
+    def logits(self, _states, _slots):
+        for some in self.said.split(4096):
+            yield some.clone()
+
+
+def test_what_is_drawn_has_the_probabilities_of_the_logits(corpus):
+    """At a temperature, and of the words that may be written: one of four here may not."""
+    trainee, batch = trainee_and_batch(corpus, choice="sample", temperature=2.0)
+    words, number = [*corpus.vocabulary.ordinary[:3].tolist(), corpus.vocabulary.mask], 20_000
+    logits = torch.full((trainee.encoder.vocabulary_size,), -60.0)
+    logits[words] = torch.tensor([0.0, 2.0, 4.0, 9.0])
+    torch.manual_seed(0)
+    module = trainee.objective("btmlm")
+    written = module._write(batch.side["btmlm"], None, Saying(logits, number))
+    shares = written.bincount(minlength=len(logits))[words] / number
+    expected = torch.tensor([0.0, 1.0, 2.0]).softmax(dim=0)
+    torch.testing.assert_close(shares[:3], expected, rtol=0, atol=0.015)
+    assert shares[3] == 0

@@ -71,7 +71,7 @@ def sums_by_key(values: Tensor, keys: Tensor, number: int, depth: int = DEPTH) -
     """The sum (V, D) of all values (N, D) of each key, in the order of the values.
 
     Args:
-        values: (N, D) what is summed, in float32 or better.
+        values: (N, D) what is summed; the sums themselves are made in float32 or better.
         keys: (N,) numbers below V.
         number: V.
         depth: values that are added one after the other, at most.

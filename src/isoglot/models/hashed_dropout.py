@@ -25,19 +25,26 @@ _HIGHEST = 2**31 - 1
 _ODD = (0x7FEB352D, 0x846CA68B - 2**32, 0x9E3779B1 - 2**32)
 """Multipliers of well-known 32-bit hashes: lowbias32's two, and the golden ratio's."""
 _ROW = 4
-"""Numbers that are drawn for a layer, of which two are used: so each begins at 16 bytes."""
+"""Numbers that are drawn for a layer: two seeds, and how far they move on with each use."""
 
 
 class HashedDropout(nn.Dropout):
     """As torch's, but for where its chance comes from once it has seeds."""
 
     seeds: Tensor | None = None
+    uses: int = 0
+    """How often it was called in this pass: ALBERT's layers are one layer, and drop apart."""
 
     @override
     def forward(self, input: Tensor) -> Tensor:
-        if self.seeds is None or not self.training or not 0 < self.p < 1:
+        # training first: an evaluation is then not compiled anew once there are seeds
+        if not self.training or self.seeds is None or not 0 < self.p < 1:
             return super().forward(input)
-        return hashed_dropout(input, self.p, self.seeds)
+        seeds = self.seeds
+        if self.uses:
+            seeds = seeds[:2] + self.uses * seeds[2:]
+        self.uses += 1
+        return hashed_dropout(input, self.p, seeds)
 
 
 def hash_dropouts(model: nn.Module) -> tuple[HashedDropout, ...]:
@@ -53,7 +60,7 @@ def draw_seeds(layers: Sequence[HashedDropout], device: torch.device) -> None:
     """Give each layer the seeds of its next pass."""
     drawn = torch.randint(0, _HIGHEST, (len(layers), _ROW), dtype=torch.int32, device=device)
     for layer, seeds in zip(layers, drawn.unbind(), strict=True):
-        layer.seeds = seeds
+        layer.seeds, layer.uses = seeds, 0
 
 
 def hashed_dropout(input: Tensor, p: float, seeds: Tensor) -> Tensor:  # noqa: A002
