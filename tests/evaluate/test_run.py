@@ -18,10 +18,11 @@ from isoglot.evaluate.run import (
     fingerprint,
     model_folder,
     open_for_scoring,
+    read_pairs,
     scored_without,
 )
 from isoglot.models import Encoder, ModelConfig, export
-from isoglot.results import Results
+from isoglot.results import Results, ResultsError
 
 
 def test_the_results_file(folder, corpus, tmp_path):
@@ -60,11 +61,24 @@ def test_other_scores_of_the_model_stay(folder, corpus, tmp_path):
     results = evaluate_retrieval(folder, [pairs], most=7)
     other = replace(results.scores[0], task="tatoeba", value=0.25)
     replace(results, scores=(other, replace(results.scores[0], value=9.0))).write(out)
-    add_to_file(results, out)
+    add_to_file(results.scores, folder, out)
     assert Results.read(out).scores == (other, *results.scores), "and none is there twice"
     replace(results, fingerprint="another", scores=(other,)).write(out)
-    add_to_file(results, out)
-    assert Results.read(out) == results
+    with pytest.raises(ResultsError, match="scores of another model"):
+        add_to_file(results.scores, folder, out)
+    assert Results.read(out).scores == (other,), "nothing of it is lost"
+
+
+def test_lines_of_pairs_that_cannot_be_read_are_told(tmp_path):
+    file = tmp_path / "aa-bb.tsv"
+    file.write_bytes(b"one\tuno\ntwo\nthree\ttr\xe9s\nfour\tcuatro\n")
+    told: list[str] = []
+    assert read_pairs([file], 10, told.append) == {"aa-bb": (["one", "four"], ["uno", "cuatro"])}
+    (note,) = told
+    assert "2 lines are left out" in note
+    assert "2 read" in note
+    with pytest.raises(CorpusError, match="another file is of aa-bb too"):
+        read_pairs([file, file], 10)
 
 
 def test_the_fingerprint_is_that_of_the_weights(folder):

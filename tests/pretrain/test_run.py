@@ -10,7 +10,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import StreamConfig, TextStream
-from isoglot.errors import CorpusError, ModelError, RecipeError
+from isoglot.errors import CheckpointError, CorpusError, ModelError, RecipeError
 from isoglot.models import ModelConfig
 from isoglot.pretrain import checkpoint
 from isoglot.pretrain.config import StageConfig, WatchConfig, objectives_of
@@ -134,3 +134,25 @@ def test_resuming_with_fewer_steps_than_were_taken_is_finished(corpus, tmp_path)
         outcome = pretrain(config, corpus, tmp_path / "run", resume=resume)
         assert outcome.finished
         assert outcome.total_steps == 4
+
+
+def test_the_recipe_beside_a_run_is_the_one_it_goes_on_with(corpus, tmp_path):
+    """Whoever reads the metrics needs it; what was trained before with another one stays."""
+    folder, stage = tmp_path / "run", driver.config().stages[0]
+    for steps, text in ((2, "first"), (2, "first"), (4, "second")):
+        config = replace(driver.config(), stages=(replace(stage, steps=steps),))
+        pretrain(config, corpus, folder, resume=True, recipe_text=text)
+        assert (folder / "recipe.yaml").read_text() == text
+    assert [file.name for file in folder.glob("recipe-*")] == ["recipe-until-2.yaml"]
+    assert (folder / "recipe-until-2.yaml").read_text() == "first"
+
+
+def test_a_run_goes_where_nothing_else_is(finished, corpus, tmp_path):
+    model = finished[0] / "model"
+    with pytest.raises(CheckpointError, match=r"is a model.* --out"):
+        pretrain(driver.config(), corpus, model)
+    assert not (model / "checkpoints").exists()
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file/run"):
+        with pytest.raises(CheckpointError, match=r"file is a file\. .* --out"):
+            pretrain(driver.config(), corpus, place)

@@ -6,7 +6,7 @@ from accelerate import Accelerator
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import ParallelStream, TextStream
 from isoglot.models import Encoder, ModelConfig
-from isoglot.objectives import BTMLM, MLM, MoCo
+from isoglot.objectives import BTMLM, MLM, TLM, MoCo
 from isoglot.objectives.contrast import QueueConfig
 from isoglot.pretrain.hooks import Validation
 from isoglot.pretrain.trainee import Trainee
@@ -41,3 +41,18 @@ def test_two_validations_compare(corpus):
     assert torch.equal(trainee.state_dict()["objectives.moco.queue.entries"], queue)
     assert {f"valid/{name}/aa perplexity" for name in ("mlm", "btmlm")} <= first.keys()
     assert "valid/moco/mean loss" in first
+
+
+def test_a_language_whose_held_out_pairs_do_not_fit_is_left_out(corpus):
+    """Few are held out: that none of them fits is no reason to stop a training."""
+    table = corpus.table("pairs", "aa-bb", "heldout")
+    shortest = int((table.lengths("first") + table.lengths("second")).min()) + 4
+    streams = {"parallel": ParallelStream(objectives=("tlm",), languages=("aa-bb",))}
+    read = []
+    for length in (shortest, shortest - 1):
+        shape = BatchConfig(rows=4, micro_rows=4, row_length=length)
+        validation = Validation(
+            corpus, streams, {"tlm": TLM()}, shape, Accelerator(cpu=True), most=10
+        )
+        read.append([language for _, _, language, _ in validation._loaders])
+    assert read == [["aa-bb"], []]

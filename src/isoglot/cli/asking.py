@@ -60,6 +60,13 @@ def folder_of(model: Path) -> Path:
     return folder
 
 
+def results_file(out: Path | None, model: Path) -> Path:
+    """Where results go: a file, or results.json in a folder; none: beside the model."""
+    if out is None:
+        return model / "results.json"
+    return out / "results.json" if out.is_dir() else out
+
+
 def finetuning(
     scenario: str,
     protocol: str,

@@ -20,6 +20,7 @@ from isoglot.cli.asking import (
     check_tasks,
     finetuning,
     folder_of,
+    results_file,
     split,
     targets_of,
 )
@@ -70,7 +71,8 @@ def evaluate(
         None,
         "--out",
         "-o",
-        help="Results file; tasks and languages that it has are not scored again.",
+        help="Results file, or a folder for results.json; tasks and languages that it has are not "
+        "scored again.",
         show_default="MODEL/results.json",
     ),
     most: int | None = typer.Option(
@@ -148,7 +150,7 @@ def evaluate(
         _refuse(only_of_tasks)
     without_bars_of_others()
     folder = folder_of(model)
-    file = out or model / "results.json"
+    file = results_file(out, model)
     if pairs:
         score_pairs(folder, pairs, file, most=most or 1000, center=center, margin=margin)
         if exhibits:

@@ -21,6 +21,7 @@ from isoglot.cli.asking import (
     check_tasks,
     finetuning,
     folder_of,
+    results_file,
     split,
     targets_of,
 )
@@ -102,7 +103,7 @@ def finetune(
     asked = replace(asked, scenario=joined)
     names = split(tasks)
     check_tasks(names, data, asked, train_on)
-    file = out or model / "results.json"
+    file = results_file(out, model)
     finetune_tasks(
         folder_of(model),
         names,

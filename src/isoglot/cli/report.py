@@ -42,7 +42,7 @@ def report(
 
     codes = codes_of(languages.split(",")) if languages else None
     material = collect([named(folder) for folder in folders], codes)
-    _write(out, page(material, title=title))
+    _write(out / "report.html" if out.is_dir() else out, page(material, title=title))
     for file, written in ((markdown, as_markdown.markdown), (latex, as_latex.latex)):
         if file is not None:
             _write(file, written(tables(material)))

@@ -23,9 +23,10 @@ def score_pairs(
     from rich.console import Console
 
     from isoglot.evaluate import best_layer
-    from isoglot.evaluate.run import add_to_file, evaluate_retrieval
+    from isoglot.evaluate.run import add_to_file, evaluate_retrieval, so_far
 
     terminal = Console(stderr=True)
+    so_far(folder, file)  # refuses scores of another model before there is work to lose
     results = evaluate_retrieval(
         folder,
         pairs,
@@ -33,8 +34,9 @@ def score_pairs(
         center=center,
         margin=margin,
         progress=lambda name: terminal.print(f"retrieval {name}"),
+        note=lambda line: terminal.print(f"note: {line}", highlight=False, soft_wrap=True),
     )
-    add_to_file(results, file)
+    add_to_file(results.scores, folder, file)
     layer, means = best_layer(results.scores)
     for language, value in means.items():
         print(f"{language:<8} {100 * value:5.1f}")

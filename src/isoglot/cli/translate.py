@@ -45,18 +45,17 @@ def translate(
     """
     import torch
 
-    from isoglot.cli.asking import changed
+    from isoglot.cli.asking import changed, results_file
     from isoglot.cli.progress import without_bars_of_others
     from isoglot.evaluate.bleu import as_scores, bleu, check_number, check_ready
-    from isoglot.evaluate.run import add_to_file, fingerprint, model_folder
+    from isoglot.evaluate.run import add_to_file, model_folder, so_far
     from isoglot.models.translator import Translator
     from isoglot.models.writing import WritingConfig
-    from isoglot.results import Results
 
     without_bars_of_others()
     config = WritingConfig(**changed(settings, WritingConfig))
     how = config.in_words() + (f", seed {seed}" if config.method == "sample" else "")
-    folder = model_folder(model)
+    folder, file = model_folder(model), results_file(out, model)
     translator = Translator.open(folder)
     for code in (source, target):
         translator.language(code)
@@ -65,6 +64,7 @@ def translate(
     if references is not None:
         check_number(lines, references)
         check_ready(target)
+        so_far(folder, file)  # refuses scores of another model before there is work to lose
     torch.manual_seed(seed)
     written = dict(translator.translate(lines, source, target, config, note=_note))
     translations = [written[number] for number in range(len(lines))]
@@ -74,10 +74,9 @@ def translate(
     if reference is None or references is None:
         return
     found = bleu(translations, references, target)
-    languages, file = f"{source}-{target}", out or model / "results.json"
+    languages = f"{source}-{target}"
     scores = as_scores(found, languages, of=f"{reference.name}, {how}")
-    results = Results(model=str(folder), fingerprint=fingerprint(folder), scores=scores)
-    add_to_file(results, file)
+    add_to_file(scores, folder, file)
     print(
         f"{languages}: BLEU {found.sacrebleu:.2f} ({found.signature}), multi-bleu "
         f"{found.multi_bleu:.2f}, {found.empty} of {found.count} translations empty; {file}",

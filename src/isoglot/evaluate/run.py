@@ -6,9 +6,9 @@ folder, tasks, data --cells--> cells not done --by kind--> scores, kept at once
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from isoglot.corpus.pretokenize import FILE, Pretokenization
@@ -58,7 +58,8 @@ def model_folder(path: Path) -> Path:
             return folder
     raise ModelError(
         f"{path} holds no model (no config.json there or in {path / 'model'}). "
-        f"Give a Hugging Face folder, or a run that has finished."
+        f"Give a Hugging Face folder, or a run that has finished (docs/resume.md says how to get a "
+        f"model out of one that was stopped)."
     )
 
 
@@ -70,9 +71,10 @@ def evaluate_retrieval(
     center: bool = False,
     margin: bool = False,
     progress: Callable[[str], None] | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> Results:
     """Retrieval scores of a model folder on files of translations named like en-de.tsv."""
-    pairs = read_pairs(files, most)
+    pairs = read_pairs(files, most, note)
     opened = open_for_scoring(folder)
     words = Pretokenization.load(folder)
     settings = FeatureSettings(center=center, margin=margin)
@@ -126,7 +128,7 @@ def evaluate_tasks(
     if not any(cells) and fine_tuner is None:
         have = sorted({part.language for task in tasks for part in task.parts(data)})
         raise CorpusError(f"{data} has {', '.join(names)} only in {', '.join(have)}.")
-    results = _begun(folder, out)
+    results = so_far(folder, out)
     reader = _Reader(folder, data, settings, listen)
     for task, parts in zip(tasks, cells, strict=True):
         if fine_tuner is not None and task.kind in FINE_TUNED:
@@ -182,7 +184,7 @@ class _Reader:
         return found
 
 
-def _begun(folder: Path, out: Path) -> Results:
+def so_far(folder: Path, out: Path) -> Results:
     """The results so far: those in the file, if it is of this model."""
     mark = fingerprint(folder)
     if not out.is_file():
@@ -190,7 +192,8 @@ def _begun(folder: Path, out: Path) -> Results:
     results = Results.read(out)
     if results.fingerprint != mark:
         raise ResultsError(
-            f"{out} has scores of another model, {results.model}. Name another file with --out."
+            f"{out} has scores of another model, {results.model}, or of weights that it no longer "
+            "has. Name another file with --out."
         )
     return results
 
@@ -214,31 +217,49 @@ def _added(results: Results, scores: Sequence[Score], out: Path) -> Results:
     return results
 
 
-def add_to_file(results: Results, out: Path) -> None:
-    """Write results beside those of the same model that a file has; those of another are gone."""
-    before = Results.read(out) if out.is_file() else None
-    if before is None or before.fingerprint != results.fingerprint:
-        before = replace(results, scores=())
-    _added(before, results.scores, out)
+def add_to_file(scores: Sequence[Score], folder: Path, out: Path) -> None:
+    """Write scores of a model beside those that a file has of it."""
+    _added(so_far(folder, out), scores, out)
 
 
-def read_pairs(files: Sequence[Path], most: int) -> dict[str, tuple[list[str], list[str]]]:
-    """The two sides of files of translations, by the languages they are named after."""
+def read_pairs(
+    files: Sequence[Path], most: int, note: Callable[[str], None] | None = None
+) -> dict[str, tuple[list[str], list[str]]]:
+    """The two sides of files of translations, by the languages they are named after.
+
+    `note` is told of lines that could not be read.
+    """
     pairs = {}
     for file in files:
         name = file.name.split(".")[0]
         if name.count("-") != 1:
             raise CorpusError(f"{file}: name the file after its two languages, like en-de.tsv.")
-        pairs[name] = _read_pairs(file, most)
-        if not pairs[name][0]:
+        if name in pairs:
+            raise CorpusError(
+                f"{file}: another file is of {name} too. Score one of them alone, with another "
+                "file for --out."
+            )
+        first, second, unread = _read_pairs(file, most)
+        if not first:
             raise CorpusError(f"{file} has no pair of sentences (two columns, a tab between).")
+        if unread and note is not None:
+            reasons = ", ".join(f"{number:,} {reason}" for reason, number in unread.most_common())
+            note(f"{file}: {unread.total():,} lines are left out ({reasons}), {len(first):,} read.")
+        pairs[name] = first, second
     return pairs
 
 
-def _read_pairs(file: Path, most: int) -> tuple[list[str], list[str]]:
-    records = (found for found in PairsReader().read([file]) if isinstance(found, Record))
-    texts = [record.texts for record in islice(records, most)]
-    return [first for first, _ in texts], [second for _, second in texts]
+def _read_pairs(file: Path, most: int) -> tuple[list[str], list[str], Counter[str]]:
+    first, second, unread = [], [], Counter[str]()
+    for found in PairsReader().read([file]):
+        if not isinstance(found, Record):
+            unread[found.reason] += 1
+            continue
+        first.append(found.texts[0])
+        second.append(found.texts[1])
+        if len(first) == most:
+            break
+    return first, second, unread
 
 
 def open_for_scoring(folder: Path) -> tuple[Encoder, Any]:

@@ -109,7 +109,8 @@ class Encoder(nn.Module):
         """Open or make the model that the settings name, for a corpus's words and languages."""
         if (settings.start is None) == (settings.size is None):
             raise ModelError(
-                "Give either model.start, to open a model, or model.size, to make one."
+                "Give either model.start, to open a model, or model.size, to make one. A recipe's "
+                "own size is taken back with --set model.size=null."
             )
         if settings.start is not None:
             return cls.open(

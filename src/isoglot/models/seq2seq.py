@@ -73,7 +73,8 @@ class Seq2Seq(nn.Module):
         """Open or make the encoder-decoder that the settings name, for a corpus."""
         if (settings.start is None) == (settings.size is None):
             raise ModelError(
-                "Give either model.start, to open a model, or model.size, to make one."
+                "Give either model.start, to open a model, or model.size, to make one. A recipe's "
+                "own size is taken back with --set model.size=null."
             )
         if settings.freeze != "none":
             raise ModelError(

@@ -12,6 +12,7 @@ from rich.console import Console as Terminal
 
 from isoglot.batching.permutation import key_of
 from isoglot.corpus import Corpus
+from isoglot.errors import CheckpointError
 from isoglot.objectives import Objective
 from isoglot.pretrain import checkpoint
 from isoglot.pretrain.config import PretrainConfig, objectives_of
@@ -58,6 +59,7 @@ def assemble(
     terminal: Terminal,
 ) -> Parts:
     """All of them, in the order in which they need each other."""
+    _check_folder(folder)
     accelerator = make_accelerator(config, folder)
     if not accelerator.is_main_process:
         terminal = Terminal(quiet=True)
@@ -100,6 +102,18 @@ def assemble(
             terminal=terminal,
         ),
     )
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse to put a run where something else is."""
+    if (folder / "config.json").is_file():
+        raise CheckpointError(
+            f"{folder} is a model, and a run in it would hide behind that. Choose another folder "
+            "with --out."
+        )
+    for place in (folder, *folder.parents):
+        if place.is_file():
+            raise CheckpointError(f"{place} is a file. Choose a folder with --out.")
 
 
 def _start(

@@ -132,15 +132,25 @@ class _Run:
                 f"{self.folder} already holds a run ({before.name}). Add --resume to go on with "
                 f"it, or choose another folder with --out."
             )
-        if self.accelerator.is_main_process:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            if self.parts.recipe_text is not None:
-                (self.folder / "recipe.yaml").write_text(self.parts.recipe_text, encoding="utf-8")
+        self._keep_recipe()
         self.accelerator.wait_for_everyone()
         return None
 
-    def _resume(self) -> torch.optim.Optimizer | None:
+    def _keep_recipe(self) -> None:
+        """Write the recipe beside the run; one that it was begun with, and is another, stays."""
+        if not self.accelerator.is_main_process:
+            return
         self.folder.mkdir(parents=True, exist_ok=True)
+        if self.parts.recipe_text is None:
+            return
+        file = self.folder / "recipe.yaml"
+        if self.state.total_steps and file.is_file():
+            before = file.read_text(encoding="utf-8")
+            if before != self.parts.recipe_text:
+                file.replace(self.folder / f"recipe-until-{self.state.total_steps}.yaml")
+        file.write_text(self.parts.recipe_text, encoding="utf-8")
+
+    def _resume(self) -> torch.optim.Optimizer | None:
         found = to_resume(
             self.folder,
             corpus=self.parts.corpus,
@@ -150,10 +160,12 @@ class _Run:
             warn=self._warn,
         )
         if found is None:
+            self._keep_recipe()
             return None
         optimizer = self._optimizer(found.state.stage)
         found.restore(self.trainee, optimizer)
         self.state = replace(found.state, recipe=self.state.recipe)
+        self._keep_recipe()
         self.terminal.print(
             f"resuming from {found.place} at step {self.state.total_steps}", highlight=False
         )

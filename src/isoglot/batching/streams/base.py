@@ -85,6 +85,10 @@ class SequenceMaker(Protocol):
         ...
 
 
+class TooLongError(CorpusError):
+    """No example fits into a row, or one does not that must."""
+
+
 class Part(ABC):
     """The examples of one (source, language) of a stream."""
 
@@ -201,8 +205,11 @@ class StreamConfig(ABC):
         """Stop on examples that do not fit if asked to, or if nothing else is left."""
         if self.too_long == "drop" and part.num_examples:
             return
-        raise CorpusError(
+        fix = f"Raise batch.row_length to {length}"
+        if self.too_long == "error":
+            fix += ", or set the stream's too_long: drop to leave them out"
+        raise TooLongError(
             f"{part.where(index)}: its sequence reaches over {length} tokens and a row has "
-            f"{row_length} ({part.num_dropped} examples of {part.name} do not fit). Raise "
-            f"batch.row_length to {length}, or set the stream's too_long: drop to leave them out."
+            f"{row_length} ({part.num_dropped} examples of {part.name} do not fit, "
+            f"{part.num_examples} do). {fix}."
         )

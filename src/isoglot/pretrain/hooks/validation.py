@@ -14,6 +14,7 @@ import torch
 
 from isoglot.batching.loader import Loader, open_streams
 from isoglot.batching.permutation import key_of
+from isoglot.batching.streams.base import TooLongError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -65,13 +66,16 @@ class Validation:
                         languages=(language,),
                         too_long="drop",
                     )
-                    (opened,) = open_streams(
-                        corpus,
-                        {name: part},
-                        makers,
-                        row_length=shape.row_length,
-                        split="heldout",
-                    )
+                    try:
+                        (opened,) = open_streams(
+                            corpus,
+                            {name: part},
+                            makers,
+                            row_length=shape.row_length,
+                            split="heldout",
+                        )
+                    except TooLongError:
+                        continue  # few are held out, and it may be that none of them fits
                     if opened.parts:
                         loader = Loader(
                             corpus,
