@@ -7,7 +7,9 @@ from dataclasses import fields
 
 import pytest
 import torch
+import typer
 
+from isoglot.cli.asking import results_file
 from isoglot.evaluate import FeatureSettings
 from isoglot.finetune.settings import FinetuneConfig
 from isoglot.models import Encoder, ModelConfig, export
@@ -136,3 +138,15 @@ def test_what_is_refused(isoglot, model, data, arguments, code, message):
     said = isoglot("evaluate", model, *arguments)
     assert said.code == code
     assert message in " ".join(said.err.split())
+
+
+def test_results_go_to_a_file_to_a_folder_or_beside_the_model(tmp_path, monkeypatch):
+    model, folder = tmp_path / "model", tmp_path / "results"
+    model.mkdir()
+    folder.mkdir()
+    assert results_file(None, model) == model / "results.json"
+    assert results_file(folder, model) == folder / "results.json"
+    assert results_file(folder / "new/other.json", model) == folder / "new/other.json"
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(typer.BadParameter, match="cannot be written"):
+        results_file(None, model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -62,9 +63,14 @@ def folder_of(model: Path) -> Path:
 
 def results_file(out: Path | None, model: Path) -> Path:
     """Where results go: a file, or results.json in a folder; none: beside the model."""
-    if out is None:
-        return model / "results.json"
-    return out / "results.json" if out.is_dir() else out
+    file = model / "results.json" if out is None else out
+    file = file / "results.json" if file.is_dir() else file
+    there = next(place for place in (file, *file.absolute().parents) if place.exists())
+    if not os.access(there, os.W_OK):
+        raise typer.BadParameter(
+            f"{file} cannot be written. Name another file.", param_hint="--out"
+        )
+    return file
 
 
 def finetuning(
