@@ -48,6 +48,9 @@ def test_a_table_and_a_file(isoglot, model, data):
     assert "tatoeba ..." in said.err
     scores = json.loads((model / "results.json").read_text(encoding="utf-8"))["scores"]
     assert {score["task"] for score in scores} == {"tatoeba", "mlama"}
+    assert "not scored again" not in said.err
+    again = isoglot("evaluate", model, "--tasks", "tatoeba", "--data", data, "-l", "sw")
+    assert "has scores of tatoeba. What it has is not scored again" in again.err
 
 
 def test_a_task_without_the_languages_asked_for_is_in_the_table_too(isoglot, model, data):

@@ -133,11 +133,13 @@ def finetune_tasks(
     from rich.console import Console
 
     from isoglot.cli.progress import Stages
+    from isoglot.cli.scoring import tell_known
     from isoglot.evaluate import FeatureSettings
     from isoglot.evaluate.run import evaluate_tasks
     from isoglot.finetune.run import finetune_and_score
     from isoglot.tasks import find_task
 
+    tell_known(folder, names, file)
     train_task = None if train_on is None else find_task(train_on)
     with Stages(Console(stderr=True)) as stages:
         tuner = partial(

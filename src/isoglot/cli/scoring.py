@@ -62,6 +62,7 @@ def score_features(
     from isoglot.evaluate.answers import write_answer
     from isoglot.evaluate.run import evaluate_tasks
 
+    tell_known(folder, names, file)
     with ExitStack() as stack:
         listen = None
         if answers is not None:
@@ -81,6 +82,23 @@ def score_features(
         )
     _print_tasks(results, names, settings, languages)
     print(f"all layers and metrics in {file}")
+
+
+def tell_known(folder: Path, names: list[str], file: Path) -> None:
+    """Say which tasks have scores in a file: those are not scored again, whatever the data is."""
+    from rich.console import Console
+
+    from isoglot.evaluate.run import so_far
+
+    tasks = {score.task for score in so_far(folder, file).scores}
+    known = [name for name in names if name in tasks]
+    if known:
+        Console(stderr=True).print(
+            f"note: {file} has scores of {', '.join(known)}. What it has is not scored again, "
+            "though the data may be other: name another file with --out for that.",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def _print_tasks(
