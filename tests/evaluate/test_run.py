@@ -13,13 +13,14 @@ from isoglot import __version__
 from isoglot.errors import CorpusError, ModelError
 from isoglot.evaluate.commit import commit
 from isoglot.evaluate.run import (
-    add_to_file,
+    add_scores,
     evaluate_retrieval,
     fingerprint,
     model_folder,
     open_for_scoring,
     read_pairs,
     scored_without,
+    so_far,
 )
 from isoglot.models import Encoder, ModelConfig, export
 from isoglot.results import Results, ResultsError
@@ -61,11 +62,11 @@ def test_other_scores_of_the_model_stay(folder, corpus, tmp_path):
     results = evaluate_retrieval(folder, [pairs], most=7)
     other = replace(results.scores[0], task="tatoeba", value=0.25)
     replace(results, scores=(other, replace(results.scores[0], value=9.0))).write(out)
-    add_to_file(results.scores, folder, out)
+    add_scores(so_far(folder, out), results.scores, out)
     assert Results.read(out).scores == (other, *results.scores), "and none is there twice"
     replace(results, fingerprint="another", scores=(other,)).write(out)
     with pytest.raises(ResultsError, match="scores of another model"):
-        add_to_file(results.scores, folder, out)
+        so_far(folder, out)
     assert Results.read(out).scores == (other,), "nothing of it is lost"
 
 

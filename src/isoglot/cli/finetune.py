@@ -133,13 +133,12 @@ def finetune_tasks(
     from rich.console import Console
 
     from isoglot.cli.progress import Stages
-    from isoglot.cli.scoring import tell_known
+    from isoglot.cli.scoring import tell
     from isoglot.evaluate import FeatureSettings
     from isoglot.evaluate.run import evaluate_tasks
     from isoglot.finetune.run import finetune_and_score
     from isoglot.tasks import find_task
 
-    tell_known(folder, names, file)
     train_task = None if train_on is None else find_task(train_on)
     with Stages(Console(stderr=True)) as stages:
         tuner = partial(
@@ -158,6 +157,7 @@ def finetune_tasks(
             out=file,
             fine_tuner=tuner,
             progress=stages,
+            note=tell,
         )
     _print_averages(results, names)
     print(f"every language and seed in {file}")

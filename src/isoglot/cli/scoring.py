@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 
+def tell(line: str) -> None:
+    """Say what is to be known of the scores, beside the output."""
+    from rich.console import Console
+
+    Console(stderr=True).print(f"note: {line}", highlight=False, soft_wrap=True)
+
+
 def score_pairs(
     folder: Path, pairs: list[Path], file: Path, *, most: int, center: bool, margin: bool
 ) -> None:
@@ -23,10 +30,10 @@ def score_pairs(
     from rich.console import Console
 
     from isoglot.evaluate import best_layer
-    from isoglot.evaluate.run import add_to_file, evaluate_retrieval, so_far
+    from isoglot.evaluate.run import add_scores, evaluate_retrieval, so_far
 
     terminal = Console(stderr=True)
-    so_far(folder, file)  # refuses scores of another model before there is work to lose
+    before = so_far(folder, file)  # refuses scores of another model before there is work to lose
     results = evaluate_retrieval(
         folder,
         pairs,
@@ -34,9 +41,9 @@ def score_pairs(
         center=center,
         margin=margin,
         progress=lambda name: terminal.print(f"retrieval {name}"),
-        note=lambda line: terminal.print(f"note: {line}", highlight=False, soft_wrap=True),
+        note=tell,
     )
-    add_to_file(results.scores, folder, file)
+    add_scores(before, results.scores, file)
     layer, means = best_layer(results.scores)
     for language, value in means.items():
         print(f"{language:<8} {100 * value:5.1f}")
@@ -62,7 +69,6 @@ def score_features(
     from isoglot.evaluate.answers import write_answer
     from isoglot.evaluate.run import evaluate_tasks
 
-    tell_known(folder, names, file)
     with ExitStack() as stack:
         listen = None
         if answers is not None:
@@ -79,26 +85,10 @@ def score_features(
             languages=languages,
             progress=stages,
             listen=listen,
+            note=tell,
         )
     _print_tasks(results, names, settings, languages)
     print(f"all layers and metrics in {file}")
-
-
-def tell_known(folder: Path, names: list[str], file: Path) -> None:
-    """Say which tasks have scores in a file: those are not scored again, whatever the data is."""
-    from rich.console import Console
-
-    from isoglot.evaluate.run import so_far
-
-    tasks = {score.task for score in so_far(folder, file).scores}
-    known = [name for name in names if name in tasks]
-    if known:
-        Console(stderr=True).print(
-            f"note: {file} has scores of {', '.join(known)}. What it has is not scored again, "
-            "though the data may be other: name another file with --out for that.",
-            highlight=False,
-            soft_wrap=True,
-        )
 
 
 def _print_tasks(

@@ -48,14 +48,14 @@ def translate(
     from isoglot.cli.asking import changed, results_file
     from isoglot.cli.progress import without_bars_of_others
     from isoglot.evaluate.bleu import as_scores, bleu, check_number, check_ready
-    from isoglot.evaluate.run import add_to_file, model_folder, so_far
+    from isoglot.evaluate.run import add_scores, model_folder, so_far
     from isoglot.models.translator import Translator
     from isoglot.models.writing import WritingConfig
 
     without_bars_of_others()
     config = WritingConfig(**changed(settings, WritingConfig))
     how = config.in_words() + (f", seed {seed}" if config.method == "sample" else "")
-    folder, file = model_folder(model), results_file(out, model)
+    folder = model_folder(model)
     translator = Translator.open(folder)
     for code in (source, target):
         translator.language(code)
@@ -64,7 +64,8 @@ def translate(
     if references is not None:
         check_number(lines, references)
         check_ready(target)
-        so_far(folder, file)  # refuses scores of another model before there is work to lose
+        file = results_file(out, model)
+        before = so_far(folder, file)  # refuses another model's before there is work to lose
     torch.manual_seed(seed)
     written = dict(translator.translate(lines, source, target, config, note=_note))
     translations = [written[number] for number in range(len(lines))]
@@ -76,7 +77,7 @@ def translate(
     found = bleu(translations, references, target)
     languages = f"{source}-{target}"
     scores = as_scores(found, languages, of=f"{reference.name}, {how}")
-    add_to_file(scores, folder, file)
+    add_scores(before, scores, file)
     print(
         f"{languages}: BLEU {found.sacrebleu:.2f} ({found.signature}), multi-bleu "
         f"{found.multi_bleu:.2f}, {found.empty} of {found.count} translations empty; {file}",

@@ -101,6 +101,7 @@ def evaluate_tasks(
     fine_tuner: FineTuner | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
     listen: Callable[[str, str, Fact, Guess], None] | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> Results:
     """Score a model folder on tasks by name; what `out` already holds is not scored again.
 
@@ -114,6 +115,7 @@ def evaluate_tasks(
         fine_tuner: who trains for the kinds that need it; none: they are refused.
         progress: told (task, cells done, all cells).
         listen: told (task, language, fact, guess) of each probed fact.
+        note: told of tasks that `out` has scores of.
 
     Raises:
         IsoglotError: an unknown task, one that is fine-tuned without `fine_tuner`, a file that is
@@ -129,18 +131,19 @@ def evaluate_tasks(
         have = sorted({part.language for task in tasks for part in task.parts(data)})
         raise CorpusError(f"{data} has {', '.join(names)} only in {', '.join(have)}.")
     results = so_far(folder, out)
+    _tell_known(results, names, out, note)
     reader = _Reader(folder, data, settings, listen)
     for task, parts in zip(tasks, cells, strict=True):
         if fine_tuner is not None and task.kind in FINE_TUNED:
             for found in fine_tuner(folder, task, data, finished=results.scores):
-                results = _added(results, _at_commit(found), out)
+                results = add_scores(results, _at_commit(found), out)
         for number, part in enumerate(parts):
             if progress is not None:
                 progress(task.name, number, len(parts))
             heard = listen is not None and task.kind == "probe"
             scenario = settings.scenario(task.kind)
             if heard or not is_done(results.scores, task, part.language, scenario):
-                results = _added(results, _at_commit(reader.scores(task, part)), out)
+                results = add_scores(results, _at_commit(reader.scores(task, part)), out)
         if progress is not None and parts:
             progress(task.name, len(parts), len(parts))
     return results
@@ -209,17 +212,24 @@ def _at_commit(scores: Iterable[Score]) -> list[Score]:
     return [replace(score, commit=now) for score in scores]
 
 
-def _added(results: Results, scores: Sequence[Score], out: Path) -> Results:
+def _tell_known(
+    results: Results, names: Sequence[str], out: Path, note: Callable[[str], None] | None
+) -> None:
+    known = {score.task for score in results.scores} & set(names)
+    if known and note is not None:
+        note(
+            f"{out} has scores of {', '.join(sorted(known))}. What it has is not scored again, "
+            "though the data may be other: name another file with --out for that."
+        )
+
+
+def add_scores(results: Results, scores: Sequence[Score], out: Path) -> Results:
+    """Write scores beside those that there are so far, in the place of those of the same thing."""
     again = {_what(score) for score in scores}
     kept = (score for score in results.scores if _what(score) not in again)
     results = replace(results, scores=(*kept, *scores))
     results.write(out, averages=averages(results.scores))
     return results
-
-
-def add_to_file(scores: Sequence[Score], folder: Path, out: Path) -> None:
-    """Write scores of a model beside those that a file has of it."""
-    _added(so_far(folder, out), scores, out)
 
 
 def read_pairs(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from isoglot.errors import ModelError
 from isoglot.models.head import HeadConfig
 from isoglot.models.scratch import Size
 
@@ -56,3 +57,11 @@ class ModelConfig:
     """How the LM head runs."""
     decoder: DecoderConfig | None = None
     """A decoder that reads the encoder, for objectives that write; none: only an encoder."""
+
+    def check_start(self) -> None:
+        """Refuse both of `start` and `size`, or none."""
+        if (self.start is None) == (self.size is None):
+            raise ModelError(
+                "Give either model.start, to open a model, or model.size, to make one. A recipe's "
+                "own size is taken back with --set model.size=null."
+            )

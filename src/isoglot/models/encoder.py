@@ -107,11 +107,7 @@ class Encoder(nn.Module):
         cls, settings: ModelConfig, vocabulary: Vocabulary, *, languages: Sequence[str] = ()
     ) -> Encoder:
         """Open or make the model that the settings name, for a corpus's words and languages."""
-        if (settings.start is None) == (settings.size is None):
-            raise ModelError(
-                "Give either model.start, to open a model, or model.size, to make one. A recipe's "
-                "own size is taken back with --set model.size=null."
-            )
+        settings.check_start()
         if settings.start is not None:
             return cls.open(
                 settings.start,

@@ -71,11 +71,7 @@ class Seq2Seq(nn.Module):
         cls, settings: ModelConfig, vocabulary: Vocabulary, *, languages: Sequence[str]
     ) -> Seq2Seq:
         """Open or make the encoder-decoder that the settings name, for a corpus."""
-        if (settings.start is None) == (settings.size is None):
-            raise ModelError(
-                "Give either model.start, to open a model, or model.size, to make one. A recipe's "
-                "own size is taken back with --set model.size=null."
-            )
+        settings.check_start()
         if settings.freeze != "none":
             raise ModelError(
                 "model.freeze is for encoders alone: a decoder reads what the body makes of its "
