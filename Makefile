@@ -1,14 +1,17 @@
-# `make demo` and `make test` do all the set-up they need; nothing else has to be typed.
+# Every target installs what it needs into .venv first; nothing else has to be typed.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 15 --durations-min 4
 
-.PHONY: demo test lint types layers unit install clean help
+.PHONY: help install demo test test-slow checks lint types layers unit docs clean
 
 help:
-	@echo "make demo   generate a small multilingual world, train, compare and export encoders"
-	@echo "make test   lint, types, layers and tests"
+	@echo "make demo       generate a small multilingual corpus, train, compare and export encoders (4 minutes)"
+	@echo "make test       lint, types, layers and the quick tests (6 minutes)"
+	@echo "make test-slow  kill campaigns, studies and learning checks"
+	@echo "make docs       build the documentation site into site/"
 
 install: $(STAMP)
 
@@ -23,7 +26,19 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	@$(BIN)/isoglot demo
 
-test: lint types layers unit
+# the static checks run beside the tests and print when they have finished
+test: $(STAMP)
+	@$(MAKE) --no-print-directory --jobs 2 unit checks
+
+test-slow: $(STAMP)
+	$(PYTEST) -m slow
+
+unit: $(STAMP)
+	$(PYTEST) -m "not slow"
+
+checks: $(STAMP)
+	@log=$$(mktemp); $(MAKE) --no-print-directory --keep-going --jobs 1 lint types layers > $$log 2>&1; \
+	code=$$?; cat $$log; rm $$log; exit $$code
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -36,8 +51,8 @@ layers: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
 
-unit: $(STAMP)
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 15 --durations-min 5
+docs: $(STAMP)
+	$(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) build dist runs corpora demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site runs corpora demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -17,14 +17,18 @@ from pathlib import Path
 from rich.console import Console
 
 from isoglot import testbed
-from isoglot.cli.tables import print_table
-from isoglot.corpus import Corpus, PrepareConfig, SourceConfig, TokenizerConfig, prepare
-from isoglot.finetune.asked import Finetuning
-from isoglot.pretrain.run import pretrain
+from isoglot.cli.console import print_table
+from isoglot.corpus import Corpus
+from isoglot.corpus.pipeline.plan import PrepareConfig
+from isoglot.corpus.pipeline.run import prepare
+from isoglot.corpus.reading.sources import SourceConfig
+from isoglot.corpus.tokenization.build import TokenizerConfig
+from isoglot.finetuning.settings import FinetuneRequest
+from isoglot.pretraining.run import pretrain
 from isoglot.recipe import dump, load_recipe
-from isoglot.report.inputs import Named
-from isoglot.report.transfer import draw_transfer, transfer_rows
-from isoglot.study.transfer import heldout, moments, score_moments
+from isoglot.report.inputs import NamedFolder
+from isoglot.report.transfer import plot_transfer, transfer_rows
+from isoglot.study.transfer import heldout_curves, models_to_plot, transfer_curves
 
 RECIPE = "ablations/metaxlm-tiny-xlm"
 ALPHA = "stages.0.streams.text.alpha"
@@ -36,7 +40,9 @@ def uneven_corpus(work: Path, *, sentences: int, times: int) -> Corpus:
     """Generated text, of English so many times as much as of the others, prepared."""
     raw = work / "raw"
     if not raw.is_dir():
-        testbed.write(raw, languages=LANGUAGES, sentences=sentences, pairs=10, test_pairs=10)
+        testbed.write_raw_files(
+            raw, languages=LANGUAGES, num_sentences=sentences, num_pairs=10, num_test_pairs=10
+        )
         for language in LANGUAGES:
             if language != SOURCE:
                 file = raw / "text" / f"{language}.txt"
@@ -44,7 +50,7 @@ def uneven_corpus(work: Path, *, sentences: int, times: int) -> Corpus:
                 file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     files = {language: (f"text/{language}.txt",) for language in LANGUAGES}
     text = SourceConfig(kind="text", format="lines", files=files)
-    tokenizer = TokenizerConfig(size=3000, byte_fallback=False, character_coverage=1.0)
+    tokenizer = TokenizerConfig(vocab_size=3000, byte_fallback=False, character_coverage=1.0)
     settings = PrepareConfig(sources={"text": text}, tokenizer=tokenizer, heldout_share=0.02)
     prepare(settings, work / "corpus", base=raw)
     return Corpus.open(work / "corpus")
@@ -54,8 +60,13 @@ def train(corpus: Corpus, folder: Path, alpha: float, seed: int, steps: int) -> 
     """Pre-train with one alpha and seed, unless that is done."""
     if (folder / "model/config.json").is_file():
         return
-    changes = [f"{ALPHA}={alpha}", f"seed={seed}", f"stages.0.steps={steps}", "export.every=0"]
-    recipe = load_recipe(RECIPE, [*changes, "watch.validate_every=0"])
+    changes = [
+        f"{ALPHA}={alpha}",
+        f"seed={seed}",
+        f"stages.0.steps={steps}",
+        "export.every_steps=0",
+    ]
+    recipe = load_recipe(RECIPE, [*changes, "logging.validate_every_steps=0"])
     pretrain(
         recipe,
         corpus,
@@ -63,7 +74,7 @@ def train(corpus: Corpus, folder: Path, alpha: float, seed: int, steps: int) -> 
         resume=folder.exists(),
         name=folder.name,
         recipe_text=dump(recipe),
-        terminal=Console(stderr=True),
+        console=Console(stderr=True),
     )
 
 
@@ -83,16 +94,16 @@ def main() -> None:
         for seed in given.seeds:
             folder = given.work / "runs" / f"alpha-{alpha:g}-seed{seed}"
             train(corpus, folder, alpha, seed, given.steps)
-            runs.append(Named("single-phase", folder))
-    scored = [heldout(runs, ALPHA, source=SOURCE)]
+            runs.append(NamedFolder("single-phase", folder))
+    scored = [heldout_curves(runs, ALPHA, source=SOURCE)]
     if given.tasks:
-        asked = Finetuning(protocol="testbed", seeds=(0,))
-        found = moments(runs, ALPHA)
-        scored += score_moments(found, given.tasks, given.work, asked, source=SOURCE)
+        asked = FinetuneRequest(protocol="testbed", seeds=(0,))
+        found = models_to_plot(runs, ALPHA)
+        scored += transfer_curves(found, given.tasks, given.work, asked, source=SOURCE)
     for one in scored:
         print(f"{one.title}, {one.unit}")
         print_table(["", "alpha", "source", "targets", "gap"], transfer_rows(one))
-    (given.work / "alpha.svg").write_text(draw_transfer(scored, x_label="alpha"), encoding="utf-8")
+    (given.work / "alpha.svg").write_text(plot_transfer(scored, x_label="alpha"), encoding="utf-8")
     print(given.work / "alpha.svg")
 
 

@@ -5,7 +5,7 @@
 Writes a corpus of tokens drawn by Zipf's law into FOLDER (and a tenth of it), then counts its pairs
 with window 2, each way in a process of its own that may have 2 GiB of data:
 
-    isoglot         `count_pairs`, two threads, by its `memory` in MiB
+    isoglot         `count_pairs`, two threads, by its `memory_mib`
     processes       the same in two processes: what a cluster would do
     scipy chunks    coo -> csr for 5M tokens at a time, added up
     scipy at once   coo -> csr of the whole corpus
@@ -26,7 +26,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import psutil
@@ -34,19 +34,22 @@ from scipy.sparse import coo_array
 
 from benchmarks.memory import peak_bytes
 from isoglot.corpus import Corpus, Manifest
-from isoglot.corpus.cooccurrence import PairConfig, PairTable, count_pairs
-from isoglot.corpus.engine import run
-from isoglot.corpus.manifest import Counts, SourceEntry, SplitEntry, TokenizerEntry
-from isoglot.corpus.shards import Chunk, ShardEntry, ShardWriter
+from isoglot.corpus.cooccurrence.count import count_pairs
+from isoglot.corpus.cooccurrence.pair_table import PairConfig, PairTable
+from isoglot.corpus.storage.manifest import Counts, SourceEntry, SplitEntry, TokenizerEntry
+from isoglot.corpus.storage.shards import ShardEntry, ShardWriter, TokenRows
 from isoglot.types import Vocabulary
+
+if TYPE_CHECKING:
+    from isoglot.corpus.engine.runner import Pool
 
 WINDOW, SPECIAL = 2, 5
 LIMIT = 2 * 2**30
 CHUNK = 5_000_000
 WAYS = {
-    "isoglot 1024": {"memory": 1024.0},
-    "isoglot 512": {"memory": 512.0},
-    "processes 1024": {"memory": 1024.0, "processes": True},
+    "isoglot 1024": {"memory_mib": 1024.0},
+    "isoglot 512": {"memory_mib": 512.0},
+    "processes 1024": {"memory_mib": 1024.0, "processes": True},
     "scipy chunks": {"chunk": CHUNK},
     "scipy at once": {"chunk": 10**12},
 }
@@ -64,7 +67,7 @@ def generate(folder: Path, tokens: int, vocabulary: int) -> None:
         ends[np.searchsorted(ends, number)] = number
         lengths = np.diff(ends[: np.searchsorted(ends, number) + 1], prepend=0).astype(np.int32)
         drawn = np.searchsorted(chances, rng.random(number) * chances[-1])
-        writer.append(Chunk({"ids": ids[drawn]}, {"ids": lengths}, np.zeros_like(lengths)))
+        writer.append(TokenRows({"ids": ids[drawn]}, {"ids": lengths}, np.zeros_like(lengths)))
     entries = [{name: getattr(e, name) for name in e.__slots__} for e in writer.close()]
     (folder / "shards.json").write_text(json.dumps(entries))
 
@@ -98,11 +101,11 @@ def opened(folder: Path, size: int) -> Corpus:
     return corpus
 
 
-def ours(corpus: Corpus, out: Path, *, memory: float, processes: bool = False) -> float:
+def ours(corpus: Corpus, out: Path, *, memory_mib: float, processes: bool = False) -> float:
     """Count into a folder; gives the seconds."""
-    engine = {"run": lambda f, tasks, n: iter(run(f, tasks, workers=n))} if processes else {}
+    pool: Pool = "processes" if processes else "threads"
     begun = time.perf_counter()
-    count_pairs(corpus, PairConfig(window=WINDOW, memory=memory), out, workers=2, **engine)
+    count_pairs(corpus, PairConfig(window=WINDOW, memory_mib=memory_mib), out, workers=2, pool=pool)
     return time.perf_counter() - begun
 
 
@@ -174,7 +177,7 @@ def same(folder: Path, way: str, vocabulary: int) -> bool:
     rows = np.repeat(np.arange(vocabulary, dtype=np.int64), np.diff(starts))
     return bool(
         np.array_equal(table.keys, rows * vocabulary + others)
-        and np.allclose(table.logs, np.log(sixths / 6), rtol=0, atol=1e-6)
+        and np.allclose(table.log_counts, np.log(sixths / 6), rtol=0, atol=1e-6)
     )
 
 

@@ -25,10 +25,9 @@ from typing import TYPE_CHECKING
 
 import mwparserfromhell
 
-from isoglot.corpus.knowledge.dumps.pages import Page, Pages
-from isoglot.corpus.knowledge.dumps.records import Records
-from isoglot.corpus.knowledge.dumps.unpack import Part, read_head
+from isoglot.corpus.knowledge.dump_files import FileSlice, Records, read_head
 from isoglot.corpus.knowledge.extract import ExtractConfig, extract
+from isoglot.corpus.knowledge.mediawiki import Page, PageReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -44,8 +43,8 @@ def write_dumps(sources: Iterable[Path], folder: Path, size: int) -> tuple[Path,
     pages = [
         record.data + b"\n"
         for source in sources
-        for record in Records(Part(path=source), b"<page>", b"</page>")
-        if record.whole
+        for record in Records(FileSlice(path=source), b"<page>", b"</page>")
+        if record.complete
     ]
     repeats = max(round(size / sum(map(len, pages))), 1)
     plain, packed = folder / "pages.xml", folder / "pages-multistream.xml.bz2"
@@ -80,7 +79,7 @@ def run_extract(dump: Path, folder: Path, workers: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     # plain files are larger on disk: equal parts of text
     size = 16 if dump.suffix == ".xml" else 4
-    config = ExtractConfig(wikipedia={"en": (str(dump),)}, check_site=False, part_megabytes=size)
+    config = ExtractConfig(wikipedia={"en": (str(dump),)}, check_site=False, slice_megabytes=size)
     extract(config, folder, workers=workers)
 
 
@@ -98,7 +97,7 @@ def run_wikiextractor(dump: Path, folder: Path, workers: int) -> None:
 def run_mwparserfromhell(dump: Path, size: int) -> tuple[int, int]:
     """Text and links of the first pages; gives their number and their bytes."""
     done = pages = 0
-    for page in Pages(Part(path=dump)):
+    for page in PageReader(FileSlice(path=dump)):
         assert isinstance(page, Page)
         pages += 1
         done += len(page.text.encode())

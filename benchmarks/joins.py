@@ -83,9 +83,9 @@ def write(file: Path, columns: dict) -> None:
 def join(tables: Path, out: Path, cluster: str | None) -> dict[str, float]:
     from daft import col
 
-    from isoglot.corpus import relational
+    from isoglot.corpus.knowledge import dataframes
     from isoglot.corpus.knowledge.link import joins
-    from isoglot.corpus.knowledge.link.titles import titles, unique_pages
+    from isoglot.corpus.knowledge.link.joins import resolve_titles, unique_pages
 
     laps: dict[str, float] = {}
 
@@ -95,22 +95,22 @@ def join(tables: Path, out: Path, cluster: str | None) -> dict[str, float]:
         laps[name] = round(time.perf_counter() - began, 1)
 
     def table(name: str, *columns: str):
-        return relational.read(sorted(tables.glob(f"{name}-*.parquet")), columns)
+        return dataframes.read(sorted(tables.glob(f"{name}-*.parquet")), columns)
 
     pages, sentences = "wikipedia/en/pages", "wikipedia/en/sentences"
     claims = ("wikidata/claims", "subject", "relation", "object")
     sitelinks = ("wikidata/sitelinks", "title", "item")
-    shard = relational.SHARD
+    shard = dataframes.SHARD
 
     def described():
-        kept = relational.read_folder(out / "page-entities").where(~col("item").is_null())
+        kept = dataframes.read_folder(out / "page-entities").where(~col("item").is_null())
         return kept.select("item").distinct()
 
     def write(frame, name: str, by: str | None = None) -> None:
-        relational.write(frame, out / name, by=by)
+        dataframes.write(frame, out / name, by=by)
 
-    read = relational.read_folder
-    lap("start", lambda: relational.choose_engine(cluster))
+    read = dataframes.read_folder
+    lap("start", lambda: dataframes.choose_engine(cluster))
     lap(
         "titles, once each",
         lambda: write(unique_pages(table(pages, "title", "kind", "redirect")), "pages"),
@@ -118,11 +118,11 @@ def join(tables: Path, out: Path, cluster: str | None) -> dict[str, float]:
     lap(
         "titles to items",
         lambda: write(
-            titles(
+            resolve_titles(
                 read(out / "pages"),
                 table(*sitelinks).exclude(shard),
                 joins.disambiguation_items(table(*claims)),
-                hops=4,
+                max_redirects=4,
             ),
             "titles",
         ),
@@ -147,7 +147,7 @@ def join(tables: Path, out: Path, cluster: str | None) -> dict[str, float]:
             shard,
         ),
     )
-    lap("triples", lambda: write(joins.triple_fates(table(*claims), described()), "triples"))
+    lap("triples", lambda: write(joins.triple_status(table(*claims), described()), "triples"))
     return laps
 
 

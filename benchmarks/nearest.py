@@ -1,4 +1,4 @@
-"""What retrieval among many sentences costs: `isoglot.evaluate.nearest`, both ways, on CPU.
+"""What retrieval among many sentences costs: `isoglot.evaluation.retrieval`, both ways, on CPU.
 
     python -m benchmarks.nearest [--number 100000] [--dimensions 768] [--neighbours 1]
 
@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks.memory import peak_bytes
-from isoglot.evaluate.nearest import Neighbours, nearest
+from isoglot.evaluation.retrieval import Neighbors, nearest_neighbors
 
 NOISE = 1.0
 """Its standard deviation, beside 1 of the vectors: cosines to their copies are around 0.7."""
@@ -38,7 +38,7 @@ def made_up(number: int, dimensions: int) -> tuple[Tensor, Tensor, Tensor]:
     return first, second, order.argsort()
 
 
-def agrees(found: Neighbours, queries: Tensor, candidates: Tensor, sample: Tensor) -> bool:
+def agrees(found: Neighbors, queries: Tensor, candidates: Tensor, sample: Tensor) -> bool:
     """Do the sampled queries have the neighbours of brute force, in double precision?
 
     Where two candidates are as near as rounding can tell, either may come first.
@@ -57,7 +57,7 @@ def agrees(found: Neighbours, queries: Tensor, candidates: Tensor, sample: Tenso
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure a search for nearest neighbours.")
+    parser = argparse.ArgumentParser(description="Measure a search for nearest neighbors.")
     parser.add_argument("--number", type=int, default=100_000, help="vectors of each set")
     parser.add_argument("--dimensions", type=int, default=768)
     parser.add_argument("--neighbours", type=int, default=1, help="of each vector")
@@ -66,7 +66,7 @@ def main() -> None:
     first, second, copies = made_up(given.number, given.dimensions)
     before = peak_bytes()
     started = time.perf_counter()
-    there, back = nearest(first, second, k=given.neighbours)
+    there, back = nearest_neighbors(first, second, k=given.neighbours)
     seconds = time.perf_counter() - started
     after = peak_bytes()
     print(

@@ -16,7 +16,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate import Accelerator
@@ -25,17 +25,25 @@ from isoglot.batching.loader import Loader, LoaderConfig, open_streams
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import ParallelStream, StreamConfig, TextStream
 from isoglot.corpus import Corpus
-from isoglot.models import Encoder, ModelConfig
-from isoglot.objectives import BTMLM, CAMLM, MLM, TLM, MoCo, Objective
-from isoglot.pretrain.devices import same_bits_twice
-from isoglot.pretrain.loop import training_steps
-from isoglot.pretrain.optim import OptimizerConfig, make_optimizer
-from isoglot.pretrain.stage import LossConfig, Stage
-from isoglot.pretrain.trainee import Trainee
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
+from isoglot.objectives.btmlm import BTMLM
+from isoglot.objectives.camlm import CAMLM
+from isoglot.objectives.mlm import MLM
+from isoglot.objectives.moco import MoCo
+from isoglot.objectives.tlm import TLM
+from isoglot.pretraining.config import LossConfig
+from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
+from isoglot.pretraining.runtime import enable_determinism
+from isoglot.pretraining.train_module import TrainModule
+from isoglot.pretraining.train_step import StageContext, training_steps
 from isoglot.types import Cursor
 
+if TYPE_CHECKING:
+    from isoglot.objectives import Objective
+
 WARM_UP, MEASURED = 4, 12
-Change = Callable[[Trainee], None]
+Change = Callable[[TrainModule], None]
 
 
 def milliseconds(
@@ -52,28 +60,28 @@ def milliseconds(
     accelerator = Accelerator(mixed_precision="bf16" if on_gpu else "no", cpu=not on_gpu)
     opened = open_streams(corpus, streams, objectives, row_length=given.row_length)
     shape = BatchConfig(rows=given.rows, micro_rows=given.rows, row_length=given.row_length)
-    workers = LoaderConfig(workers=given.workers)
-    loader = Loader(corpus, opened, shape, workers=workers, fixed_sites=on_gpu, pin_memory=on_gpu)
+    workers = LoaderConfig(num_workers=given.workers)
+    loader = Loader(corpus, opened, shape, workers=workers, pad_targets=on_gpu, pin_memory=on_gpu)
     torch.manual_seed(0)
     settings = ModelConfig(size=given.size, max_positions=512, dropout=0.1)
     vocabulary = given.vocabulary or corpus.vocabulary.size
-    encoder = Encoder.make(settings, vocabulary, 1, languages=corpus.languages)
-    trainee = Trainee(encoder, objectives, corpus).to(accelerator.device)
+    encoder = Encoder.from_scratch(settings, vocabulary, 1, languages=corpus.languages)
+    trainee = TrainModule(encoder, objectives, corpus).to(accelerator.device)
     for name in objectives:
-        trainee.objective(name).begin()
+        trainee.objective(name).on_stage_start()
     if on_gpu:
         trainee.compile()
     if change is not None:
         change(trainee)
     config = OptimizerConfig()
     weights = [weight for weight in trainee.parameters() if weight.requires_grad]
-    stage = Stage(
-        trainee=trainee,
+    stage = StageContext(
+        module=trainee,
         wrapped=trainee,
         optimizer=make_optimizer(weights, config),
         optimizer_config=config,
         loss=LossConfig(),
-        weights=dict.fromkeys(objectives, 1.0),
+        objectives=objectives,
         steps=WARM_UP + MEASURED,
         seed=0,
     )
@@ -91,24 +99,24 @@ def milliseconds(
     return statistics.median(times[WARM_UP:]), statistics.mean(tokens[WARM_UP:])
 
 
-def without_writing(trainee: Trainee) -> None:
+def without_writing(trainee: TrainModule) -> None:
     """BTMLM's second pass alone: the slots stay [MASK]."""
     module: Any = trainee.objective("btmlm")
-    module.before_pass = lambda *_: None
+    module.before_forward = lambda *_: None
 
 
-def without_keys(trainee: Trainee) -> None:
+def without_keys(trainee: TrainModule) -> None:
     """Contrast with keys that cost nothing, no moving average and no queue to fill."""
     module: Any = trainee.objective("moco")
 
-    def before_pass(_name: str, batch: Any, _inference: Any) -> None:
-        places = batch.side_sites["moco"]["key"]
+    def before_forward(_name: str, batch: Any, _inference: Any) -> None:
+        places = batch.aux_markers["moco"]["key"]
         module._keys = torch.ones(  # noqa: SLF001
             len(places), module.projection.size, device=places.device
         )
 
-    module.before_pass = before_pass
-    module.after_step = lambda **_: module.queue.settle(taken=False)
+    module.before_forward = before_forward
+    module.after_step = lambda **_: module.queue.enqueue_staged(taken=False)
 
 
 def main() -> None:
@@ -138,7 +146,7 @@ def main() -> None:
         found[f"{name} ms"], found[f"{name} tokens/s"] = took, 1000 * tokens / took
         print(f"{name:<22} {took:8.1f} ms  {1000 * tokens / took:10,.0f} tokens/s", flush=True)
     if torch.cuda.is_available():
-        same_bits_twice()
+        enable_determinism()
         took, tokens = milliseconds(given, corpus, {"text": text}, {"mlm": MLM()})
         found["mlm deterministic ms"] = took
         print(f"{'mlm, deterministic':<22} {took:8.1f} ms  {1000 * tokens / took:10,.0f} tokens/s")
@@ -159,7 +167,7 @@ def two_passes(corpus: Corpus) -> float:
     stream = ParallelStream(objectives=("camlm",))
     opened = open_streams(corpus, {"parallel": stream}, {"camlm": CAMLM()}, row_length=512)
     copies = slots = 0
-    for part in opened[0].parts:
+    for part in opened[0].slices:
         everything = torch.arange(part.num_examples).numpy()
         sizes = part.sizes(everything, everything + 1.0)
         copies += 2 * int(TLM().lengths(sizes).sum())

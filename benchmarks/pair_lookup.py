@@ -3,9 +3,9 @@
     python benchmarks/pair_lookup.py [--pairs 50000000] [--vocabulary 60000] [--size base]
 
 Makes a table of that many pairs in memory (on a GPU if there is one), takes a batch of 32 rows of
-512 tokens with 15 % hidden, and measures medians in milliseconds:
+512 tokens with 15 % masked, and measures medians in milliseconds:
 
-    look-up        the counts of all hidden tokens with their 2 + 2 neighbours
+    look-up        the counts of all masked tokens with their 2 + 2 neighbours
     by rows        the same by bisecting inside the row of the smaller id: what an index would give
     regression     the whole loss and its gradient with respect to the states
     step           a step of MLM alone with a new model of a size: encode, head, gradient, update
@@ -24,11 +24,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isoglot.corpus.cooccurrence import PairTable
-from isoglot.models import Encoder, ModelConfig
-from isoglot.objectives.cooccurrence import Cooccurrence, Regression
-from isoglot.objectives.neighbours import Layout
-from isoglot.objectives.pair_lookup import PairLookup
+from isoglot.corpus.cooccurrence.pair_table import PairTable
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
+from isoglot.objectives.cooccurrence import (
+    Cooccurrence,
+    CooccurrenceRegression,
+    PairLookup,
+    TokenLayout,
+)
 from isoglot.types import Rows
 
 if TYPE_CHECKING:
@@ -46,14 +50,14 @@ def made_up(pairs: int, size: int) -> PairTable:
     keys = keys[(np.diff(keys, prepend=-1) > 0) & (keys // size <= keys % size) & (keys < size**2)]
     keys = keys[np.linspace(0, len(keys) - 1, pairs).astype(np.int64)]
     logs = rng.gamma(2, 2, len(keys)).astype(np.float32)
-    return PairTable(keys=keys, logs=logs, size=size, constants={})
+    return PairTable(keys=keys, log_counts=logs, vocabulary_size=size, language_constants={})
 
 
 def ids_of(table: PairTable, device: torch.device) -> Tensor:
     """A batch in which every second token stands before one that it is stored with."""
     rng = np.random.default_rng(1)
     keys = table.keys[rng.integers(0, len(table.keys), ROWS * LENGTH // 2)]
-    both = np.stack([keys // table.size, keys % table.size], axis=1)
+    both = np.stack([keys // table.vocabulary_size, keys % table.vocabulary_size], axis=1)
     return torch.from_numpy(both.flatten()).to(device)
 
 
@@ -76,12 +80,12 @@ class ByRows:
     """Bisection inside the row of the smaller id, all pairs at once: the way not taken."""
 
     def __init__(self, table: PairTable, device: torch.device) -> None:
-        first = table.keys // table.size
-        starts = np.searchsorted(first, np.arange(table.size + 1))
+        first = table.keys // table.vocabulary_size
+        starts = np.searchsorted(first, np.arange(table.vocabulary_size + 1))
         self.starts = torch.from_numpy(starts).to(device)
-        others = (table.keys % table.size).astype(np.int32)
+        others = (table.keys % table.vocabulary_size).astype(np.int32)
         self.others = torch.from_numpy(np.append(others, 0)).to(device)
-        self.logs = torch.from_numpy(np.append(table.logs, 0)).to(device)
+        self.logs = torch.from_numpy(np.append(table.log_counts, 0)).to(device)
         self.rounds = int(np.diff(starts).max()).bit_length()
 
     def __call__(self, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
@@ -97,10 +101,10 @@ class ByRows:
         return torch.where(seen, self.logs[low], 0.0), seen
 
 
-def mlm_step(size: str, vocabulary: int, ids: Tensor, sites: Tensor) -> Callable[[], object]:
+def mlm_step(size: str, vocabulary: int, ids: Tensor, targets: Tensor) -> Callable[[], object]:
     """A step of MLM of a new model on the batch."""
     settings = ModelConfig(size=size, max_positions=LENGTH, dropout=0.1)  # type: ignore[arg-type]
-    encoder = Encoder.make(settings, vocabulary, 1).to(ids.device)
+    encoder = Encoder.from_scratch(settings, vocabulary, 1).to(ids.device)
     optimizer = torch.optim.AdamW([w for w in encoder.parameters() if w.requires_grad], fused=True)
     grid = ids.view(ROWS, LENGTH)
     zeros = torch.zeros_like(grid)
@@ -110,7 +114,7 @@ def mlm_step(size: str, vocabulary: int, ids: Tensor, sites: Tensor) -> Callable
         positions=places,
         languages=zeros,
         sentences=zeros,
-        parts=zeros,
+        roles=zeros,
         rules=zeros,
         sequences=zeros,
     )
@@ -121,8 +125,8 @@ def mlm_step(size: str, vocabulary: int, ids: Tensor, sites: Tensor) -> Callable
     def step() -> None:
         with torch.autocast(ids.device.type, torch.bfloat16, enabled=on_gpu):
             states = encoder(rows)
-            weights = torch.ones(len(sites), device=ids.device)
-            losses = encoder.site_losses(states, sites, ids[sites], weights).losses
+            weights = torch.ones(len(targets), device=ids.device)
+            losses = encoder.target_losses(states, targets, ids[targets], weights).losses
         losses.mean().backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -143,10 +147,10 @@ def main() -> None:
     ids = ids_of(table, device)
     generator = torch.Generator().manual_seed(0)
     number = int(RATE * ROWS * LENGTH)
-    sites = torch.randperm(ROWS * LENGTH, generator=generator)[:number].to(device)
+    targets = torch.randperm(ROWS * LENGTH, generator=generator)[:number].to(device)
     steps = torch.tensor([-2, -1, 1, 2], device=device)
-    near = (sites[:, None] + steps).clamp(0, ROWS * LENGTH - 1)
-    asked = ids[sites][:, None], ids[near]
+    near = (targets[:, None] + steps).clamp(0, ROWS * LENGTH - 1)
+    asked = ids[targets][:, None], ids[near]
     logs, seen = lookup(*asked)
     same, also = by_rows(*asked)
     assert torch.equal(logs, same)
@@ -156,20 +160,22 @@ def main() -> None:
     found = milliseconds(lambda: lookup(*asked), device)
     print(f"look-up     {found:9.2f} ms")
     print(f"by rows     {milliseconds(lambda: by_rows(*asked), device):9.2f} ms")
-    encoder = Encoder.make(ModelConfig(size="tiny", hidden=768, heads=12, layers=1), 100, 1)
+    encoder = Encoder.from_scratch(
+        ModelConfig(size="tiny", hidden_size=768, num_heads=12, num_layers=1), 100, 1
+    )
     special = np.zeros(given.vocabulary, np.bool_)
-    regression = Regression(Cooccurrence(), table, special, encoder).to(device)
+    regression = CooccurrenceRegression(Cooccurrence(), table, special, encoder).to(device)
     states = torch.randn(ROWS * LENGTH, 768, device=device, requires_grad=True)
     flat = torch.arange(ROWS * LENGTH, device=device)
-    layout = Layout(groups=flat // LENGTH, positions=flat % LENGTH)
+    layout = TokenLayout(sentences=flat // LENGTH, positions=flat % LENGTH)
 
     def regress() -> None:
-        regression.regress(states, sites, ids, layout).total.backward()
+        regression.regress(states, targets, ids, layout).total.backward()
         states.grad = None
 
     print(f"regression  {milliseconds(regress, device):9.2f} ms")
     if given.size != "none":
-        step = mlm_step(given.size, given.vocabulary, ids, sites)
+        step = mlm_step(given.size, given.vocabulary, ids, targets)
         times = 20 if device.type == "cuda" else 1
         took = milliseconds(step, device, times=times)
         print(f"step        {took:9.2f} ms ({given.size}); look-up is {found / took:.2%} of it")

@@ -12,23 +12,25 @@ from isoglot.corpus import Corpus
 from tests.tiny_corpus import make_corpus
 from tests.tiny_knowledge import with_knowledge
 
-torch.set_num_threads(1)  # two test processes share two cores
+# two test processes share two cores: one thread here and in subprocesses
+torch.set_num_threads(1)
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# on CI one commit gets one verdict; the search with new examples goes on wherever people work
+# CI derandomizes hypothesis, so that a commit passes or fails for good; elsewhere examples vary
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def imports_are_no_garbage() -> None:
-    """Set aside what is there: transformers' Trainer collects garbage at each of its ends."""
+def gc_frozen() -> None:
+    """Run `gc.freeze()` for every module: transformers' Trainer collects garbage often."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_sessionfinish() -> None:
-    gc.unfreeze()  # or extension modules call what is left a leak
+    gc.unfreeze()  # extension modules report frozen objects as leaks at exit
 
 
 @pytest.fixture(scope="session")
@@ -39,15 +41,15 @@ def corpus(tmp_path_factory) -> Corpus:
 
 @pytest.fixture(scope="session")
 def knowing(tmp_path_factory) -> Corpus:
-    """A like corpus with knowledge beside it, shared: do not write into it."""
-    # not of the fixture `corpus`: some folders have another of that name
+    """The same corpus with a knowledge store, shared: do not write into it."""
+    # not built from the fixture `corpus`: some folders override that name
     plain = make_corpus(tmp_path_factory.mktemp("plain"))
     return with_knowledge(plain, tmp_path_factory.mktemp("knowing") / "corpus")
 
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """The folder of real data; tests that want it are skipped where there is none."""
+    """The folder of real data; without ISOGLOT_DATA, tests that need it are skipped."""
     folder = os.environ.get("ISOGLOT_DATA")
     if not folder:
         pytest.skip("ISOGLOT_DATA is not set")

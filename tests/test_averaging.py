@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from statistics import mean
 
-from isoglot.averaging import source_of, transfer_gap
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoglot.averaging import averages, headline_averages, source_language, transfer_gap
+from isoglot.results import Score
 
 
 def test_the_gap_is_the_source_less_the_mean_of_the_others():
@@ -28,4 +33,97 @@ def test_there_is_none_without_a_source_or_without_others():
 def test_questions_and_contexts_in_two_languages_do_not_count():
     values = {"en": 0.9, "de": 0.7, "en-de": 0.1}
     assert transfer_gap(values, "zero-shot from en") == pytest.approx(0.2)
-    assert source_of("zero-shot from en, xlm-k, epochs=2") == "en"
+    assert source_language("zero-shot from en, xlm-k, epochs=2") == "en"
+
+
+def score(language, value, *, seed=0, metric="accuracy", task="xnli", **others) -> Score:
+    return Score(
+        task=task,
+        version=1,
+        language=language,
+        metric=metric,
+        value=value,
+        count=10,
+        seed=seed,
+        scenario=others.pop("scenario", "zero-shot from en, xtreme"),
+        **others,
+    )
+
+
+def test_languages_first_then_seeds():
+    scores = [
+        score("en", 0.8, seed=0),
+        score("sw", 0.4, seed=0),
+        score("en", 0.9, seed=1),
+        score("sw", 0.5, seed=1),
+    ]
+    (found,) = averages(scores)
+    assert found.by_seed == pytest.approx((0.6, 0.7))
+    assert found.mean == pytest.approx(0.65)
+    assert found.sd == pytest.approx(0.0707, abs=1e-4)
+    assert found.best_seed == 1
+    assert found.gap == pytest.approx(0.4)
+
+
+def test_where_less_is_better_the_best_seed_has_the_least():
+    scores = [
+        score("en-de", value, seed=i, higher_is_better=False) for i, value in enumerate((3, 2))
+    ]
+    assert averages(scores)[0].best_seed == 1
+
+
+def test_only_languages_of_all_seeds_count():
+    scores = [score("en", 0.8), score("sw", 0.2), score("en", 0.6, seed=1)]
+    (found,) = averages(scores)
+    assert found.languages == ("en",)
+    assert found.mean == pytest.approx(0.7)
+
+
+def test_f1_and_exact_match_are_averaged_in_the_tasks_one_number():
+    scores = [score("en", 0.8, metric="f1"), score("en", 0.6, metric="exact")]
+    scores += [score("en", 0.9, metric="f1", seed=1), score("en", 0.5, metric="exact", seed=1)]
+    found = averages(scores)
+    assert [average.metric for average in found] == ["f1/exact", "f1", "exact"]
+    one = headline_averages(found)["xnli"]
+    assert one.metric == "f1/exact"
+    assert one.by_seed == pytest.approx((0.7, 0.7))
+
+
+def test_questions_across_languages_are_averaged_apart():
+    values = {"en": 0.9, "de": 0.7, "de-en": 0.2, "en-de": 0.4}
+    own, across = averages(
+        [score(code, value, task="mlqa", metric="f1") for code, value in values.items()]
+    )
+    assert (own.metric, own.languages) == ("f1", ("en", "de"))
+    assert across.metric == "f1 G-XLT"
+    assert [own.mean, across.mean] == pytest.approx([0.8, 0.3])
+    assert headline_averages([across, own])["mlqa"].metric == "f1"
+
+
+def test_words_are_headlined_by_the_best_layer_and_not_by_the_embedding_table():
+    scores = [score("en-de", 0.9, task="xling", metric="p@1 table")]
+    scores += [score("en-de", v, task="xling", metric="p@1", layer=n) for n, v in enumerate((1, 2))]
+    one = headline_averages(averages(scores))["xling"]
+    assert (one.metric, one.layer) == ("p@1", 1)
+
+
+def test_f1_alone_is_not_mixed_with_its_parts():
+    scores = [score("en", 0.8, metric=m) for m in ("f1", "precision", "recall")]
+    assert headline_averages(averages(scores))["xnli"].metric == "f1"
+
+
+def test_of_several_layers_the_best_one_is_the_headline():
+    scores = [score("en-de", value, layer=i) for i, value in enumerate((0.1, 0.7, 0.3))]
+    assert headline_averages(averages(scores))["xnli"].layer == 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(table=st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=1, max_size=4))
+def test_the_mean_is_that_of_the_whole_table(table):
+    scores = [
+        score(code, value, seed=seed)
+        for seed, row in enumerate(table)
+        for code, value in zip(("en", "de", "sw"), row, strict=True)
+    ]
+    (found,) = averages(scores)
+    assert found.mean == pytest.approx(mean(value for row in table for value in row))

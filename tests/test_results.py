@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -22,33 +23,19 @@ def test_what_is_written_is_read(tmp_path):
     assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["schema"] == 4
 
 
-def test_the_first_schema_is_still_read(tmp_path):
-    old = {
-        "schema": 1, "isoglot": "0.1.0", "model": "m", "fingerprint": "f",
-        "scores": [
-            {"task": "retrieval", "version": 1, "language": "en-de", "metric": "accuracy@1",
-             "value": 1.0, "count": 2, "higher_is_better": True, "layer": 0}
-        ],
-    }  # fmt: skip
-    (tmp_path / "old.json").write_text(json.dumps(old), encoding="utf-8")
-    found = Results.read(tmp_path / "old.json")
-    (score,) = found.scores
-    assert (score.commit, score.seed, score.layer) == (None, None, 0)
+def test_scores_without_an_epoch_are_read(tmp_path):
+    """Schema 3 had no epoch."""
+    RESULTS.write(tmp_path / "results.json")
+    content = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    content["schema"] = 3
+    del content["scores"][0]["epoch"]
+    (tmp_path / "old.json").write_text(json.dumps(content), encoding="utf-8")
+    assert Results.read(tmp_path / "old.json").scores == (replace(SCORE, epoch=None),)
 
 
-def test_what_the_second_schema_says_of_the_file_is_said_of_its_scores(tmp_path):
-    score = {
-        "task": "xnli", "version": 1, "language": "sw", "metric": "accuracy", "value": 0.5,
-        "count": 10,
-    }  # fmt: skip
-    old = {
-        "schema": 2, "model": "m", "fingerprint": "f", "commit": "c0", "selection": "all-dev",
-        "scores": [{**score, "seed": 0}, {**score, "seed": None}],
-    }  # fmt: skip
-    (tmp_path / "old.json").write_text(json.dumps(old), encoding="utf-8")
-    trained, read = Results.read(tmp_path / "old.json").scores
-    assert (trained.commit, trained.selection) == ("c0", "all-dev")
-    assert (read.commit, read.selection) == ("c0", None), "nothing was chosen for it"
+def test_new_scores_replace_those_of_the_same_thing():
+    better, other = replace(SCORE, value=0.7, count=9), replace(SCORE, seed=4)
+    assert RESULTS.merged([other, better]).scores == (other, better)
 
 
 @pytest.mark.parametrize(
@@ -57,10 +44,11 @@ def test_what_the_second_schema_says_of_the_file_is_said_of_its_scores(tmp_path)
         ("{", "is not JSON"),
         ("[1]", "has no schema number"),
         ("{}", "has no schema number"),
+        (json.dumps({"schema": 2}), "reads 3 to 4. Evaluate again"),
         (json.dumps({"schema": SCHEMA + 1, "isoglot": "9.9"}), "written by isoglot 9.9"),
-        (json.dumps({"schema": 2, "model": "m", "fingerprint": "f"}), "'scores'"),
-        (json.dumps({"schema": 2, "model": "m", "scores": []}), "fingerprint"),
-        (json.dumps({"schema": 2, "model": "m", "fingerprint": "f", "scores": [{"x": 1}]}), "'x'"),
+        (json.dumps({"schema": 4, "model": "m", "fingerprint": "f"}), "'scores'"),
+        (json.dumps({"schema": 4, "model": "m", "scores": []}), "fingerprint"),
+        (json.dumps({"schema": 4, "model": "m", "fingerprint": "f", "scores": [{"x": 1}]}), "'x'"),
     ],
 )
 def test_what_is_refused(tmp_path, content, message):

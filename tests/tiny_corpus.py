@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from isoglot.corpus import Corpus, PrepareConfig, SourceConfig, TokenizerConfig, prepare
+from isoglot.corpus import Corpus
+from isoglot.corpus.pipeline.plan import PrepareConfig
+from isoglot.corpus.pipeline.run import prepare
+from isoglot.corpus.reading.sources import SourceConfig
+from isoglot.corpus.tokenization.build import TokenizerConfig
 
 LANGUAGES = ("aa", "bb", "cc")
 _SYLLABLES = {
@@ -16,6 +21,7 @@ _SYLLABLES = {
 }
 
 
+@cache
 def words(language: str, number: int = 120) -> list[str]:
     rng = np.random.default_rng(LANGUAGES.index(language))
     found: dict[str, None] = {}
@@ -67,7 +73,7 @@ def config(**changes: object) -> PrepareConfig:
                 files={f"aa-{other}": (f"pairs/aa-{other}.tsv",) for other in LANGUAGES[1:]},
             ),
         },
-        "tokenizer": TokenizerConfig(size=400, byte_fallback=False),
+        "tokenizer": TokenizerConfig(vocab_size=400, byte_fallback=False),
         "heldout_share": 0.05,
         **changes,
     }
@@ -84,6 +90,6 @@ def make_corpus(
 ) -> Corpus:
     raw = folder / "raw"
     write_raw(raw, sentences=sentences, pairs=pairs, seed=seed)
-    tokenizer = TokenizerConfig(size=vocabulary, byte_fallback=False)
+    tokenizer = TokenizerConfig(vocab_size=vocabulary, byte_fallback=False)
     prepare(config(tokenizer=tokenizer), folder / "corpus", base=raw)
     return Corpus.open(folder / "corpus")

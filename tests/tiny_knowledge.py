@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from isoglot.corpus import Corpus
-from isoglot.corpus.heldout import SPLITS
-from isoglot.corpus.knowledge.store_about import FOLDER
+from isoglot.corpus.knowledge.store import FOLDER
 from isoglot.corpus.knowledge.store_writer import KnowledgeWriter
-from isoglot.corpus.tokenizer import Encoder
+from isoglot.corpus.storage.shards import SPLITS
+from isoglot.corpus.tokenization.hf_tokenizer import HFEncoder
 from tests.tiny_corpus import LANGUAGES, words
 
 ENTITIES = 12
@@ -34,36 +34,36 @@ def with_knowledge(corpus: Corpus, folder: Path, *, seed: int = 0, pages: int = 
 
 def write_store(corpus: Corpus, *, seed: int = 0, pages: int = 40) -> None:
     rng = np.random.default_rng(seed)
-    encoder = Encoder(corpus.tokenizer_folder)
+    encoder = HFEncoder(corpus.tokenizer_folder)
 
     def tokens(language: str, number: int) -> list[int]:
         said = " ".join(rng.choice(words(language), number))
         ids, _ = encoder.encode([said])
         return ids.tolist()
 
-    with KnowledgeWriter(
+    writer = KnowledgeWriter(
         corpus.folder / FOLDER,
         tokenizer=corpus.manifest.tokenizer.fingerprint,
         settings={"seed": seed},
-    ) as writer:
-        items = [3 * number + 1 for number in range(ENTITIES)]
-        writer.entities([pa.table({"item": items, "label": [f"Q{i}" for i in items]})])
-        for language in LANGUAGES:
-            described = DESCRIBED[language]
-            texts = [tokens(language, 4 + number) for number in range(len(described))]
-            writer.descriptions(language, [pa.table({"entity": described, "tokens": texts})])
-            for split in SPLITS:
-                _write_pages(writer, language, split, pages if split == "train" else 6, rng, tokens)
-        writer.relations(
-            [pa.table({"relation": [5, 7, 9], "label": ["in", "of", "by"], "count": [9, 9, 9]})]
-        )
-        triples = sorted({tuple(map(int, rng.integers(0, (11, RELATIONS, 11)))) for _ in range(90)})
-        for split, some in zip(SPLITS, (triples[::2] + triples[1::4], triples[3::4]), strict=True):
-            columns = zip(*sorted(some), strict=True)
-            names = ("subject", "relation", "object")
-            table = pa.table(dict(zip(names, map(list, columns), strict=True)))
-            writer.triples(split, [table])
-        writer.finish(dropped={"mentions/aa": {"red link": 2}})
+    )
+    items = [3 * number + 1 for number in range(ENTITIES)]
+    writer.entities([pa.table({"item": items, "label": [f"Q{i}" for i in items]})])
+    for language in LANGUAGES:
+        described = DESCRIBED[language]
+        texts = [tokens(language, 4 + number) for number in range(len(described))]
+        writer.descriptions(language, [pa.table({"entity": described, "tokens": texts})])
+        for split in SPLITS:
+            _write_pages(writer, language, split, pages if split == "train" else 6, rng, tokens)
+    writer.relations(
+        [pa.table({"relation": [5, 7, 9], "label": ["in", "of", "by"], "count": [9, 9, 9]})]
+    )
+    triples = sorted({tuple(map(int, rng.integers(0, (11, RELATIONS, 11)))) for _ in range(90)})
+    for split, some in zip(SPLITS, (triples[::2] + triples[1::4], triples[3::4]), strict=True):
+        columns = zip(*sorted(some), strict=True)
+        names = ("subject", "relation", "object")
+        table = pa.table(dict(zip(names, map(list, columns), strict=True)))
+        writer.triples(split, [table])
+    writer.finish(dropped={"mentions/aa": {"red link": 2}})
 
 
 def _write_pages(writer, language, split, pages, rng, tokens) -> None:

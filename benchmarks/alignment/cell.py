@@ -9,7 +9,6 @@ WORK/results/RECIPE-SEED.json. RECIPE is a name in recipes/ or a path to a .yaml
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,11 +18,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from rich.console import Console
 
+from isoglot.atomic import write_json
 from isoglot.corpus import Corpus
-from isoglot.evaluate.embed import embed
-from isoglot.evaluate.retrieval import accuracies
-from isoglot.evaluate.run import fingerprint, open_for_scoring
-from isoglot.pretrain.run import pretrain
+from isoglot.evaluation.embed import embed
+from isoglot.evaluation.loading import load_for_scoring
+from isoglot.evaluation.retrieval import retrieval_accuracy
+from isoglot.model_results import fingerprint
+from isoglot.pretraining.run import pretrain
 from isoglot.recipe import dump, load_recipe
 from isoglot.results import Score
 from isoglot.tasks import find_task
@@ -31,7 +32,7 @@ from isoglot.tasks import find_task
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from isoglot.pretrain.stage import Step
+    from isoglot.pretraining.train_step import StepResult
 
 RECIPES = Path(__file__).parent / "recipes"
 WAYS = ("", "centred", "first token")
@@ -55,13 +56,18 @@ def train(
     recipe = load_recipe(str(file), [f"seed={seed}", *settings])
     if start is not None:
         model = replace(
-            recipe.model, start=str(start), size=None, layers=None, hidden=None, heads=None
+            recipe.model,
+            init_from=str(start),
+            size=None,
+            num_layers=None,
+            hidden_size=None,
+            num_heads=None,
         )
         recipe = replace(recipe, model=model)
-    steps: list[Step] = []
+    steps: list[StepResult] = []
     clock: list[float] = [time.perf_counter()]
 
-    def note(step: Step) -> None:
+    def note(step: StepResult) -> None:
         steps.append(step)
         clock.append(time.perf_counter())
 
@@ -73,7 +79,7 @@ def train(
         resume=folder.exists(),
         name=recipe.name,
         recipe_text=dump(recipe),
-        terminal=Console(stderr=True),
+        console=Console(stderr=True),
         on_step=note,
     )
     if done.model is None:
@@ -87,7 +93,7 @@ def train(
     }
 
 
-def _speed(steps: list[Step], clock: list[float]) -> float:
+def _speed(steps: list[StepResult], clock: list[float]) -> float:
     """Tokens a second, waiting for data included: clock[n] is when the n-th step had ended."""
     # compilation falls into the first steps, validation and the checkpoint into the last
     first, last = (WARM_UP, len(steps) - 1) if len(steps) > WARM_UP + 1 else (0, len(steps))
@@ -100,7 +106,7 @@ def score(model: Path, work: Path, ways: Sequence[str] = WAYS) -> Iterator[tuple
 
     A side that several pairs share (NTREX's English) is embedded once.
     """
-    encoder, tokenizer = open_for_scoring(model)
+    encoder, tokenizer = load_for_scoring(model)
     known: dict[tuple[bool, tuple[str, ...]], torch.Tensor] = {}
     for file in sorted((work / "test").glob("*/*.tsv")):
         columns = zip(*(row.split("\t") for row in _rows(file)), strict=True)
@@ -123,7 +129,7 @@ def _accuracies(
     names, task = pair.split("-"), find_task("retrieval")
     for layer in range(len(states[0])):
         for here, there in ((0, 1), (1, 0)):
-            value = accuracies(states[here][layer], states[there][layer], sides[there])
+            value = retrieval_accuracy(states[here][layer], states[there][layer], sides[there])
             yield Score(
                 task=task.name,
                 version=task.version,
@@ -170,10 +176,7 @@ def main() -> None:
     result = {"recipe": name, "seed": given.seed, "model": str(model), **facts}
     result |= {"fingerprint": fingerprint(model), "means": means(scores), "scores": scores}
     file = given.work / "results" / f"{name}-{given.seed}.json"
-    file.parent.mkdir(exist_ok=True)
-    scratch = file.with_suffix(".writing")
-    scratch.write_text(json.dumps(result, ensure_ascii=False), encoding="utf-8")
-    scratch.replace(file)
+    write_json(file, result)
 
 
 if __name__ == "__main__":

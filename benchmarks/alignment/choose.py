@@ -14,8 +14,8 @@ from benchmarks.alignment.sources import Document, Pair, documents, pairs, verse
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from benchmarks.alignment.decontamination import EvaluationSentences
     from benchmarks.alignment.languages import Language
-    from benchmarks.alignment.leaks import Forbidden
 
 MOST_UNLIKE = 2.0
 """Pairs whose ratio of lengths is this many times off their source's median are dropped."""
@@ -25,27 +25,33 @@ SHORT = 20
 Item = TypeVar("Item")
 
 
-def choose_pairs(data: Path, language: Language, forbidden: Forbidden, most: int) -> list[Pair]:
+def choose_pairs(
+    data: Path, language: Language, evaluation_sentences: EvaluationSentences, most: int
+) -> list[Pair]:
     """At most so many pairs with English."""
     sources = {
-        name: forbidden.taken_out_of_pairs(alike(found), f"pairs/{name}/{language.code}")
+        name: evaluation_sentences.filter_pairs(alike(found), f"pairs/{name}/{language.code}")
         for name, found in pairs(data, language).items()
     }
     return fill(sources, {name: len(found) for name, found in sources.items()}, most)
 
 
 def choose_text(
-    data: Path, language: Language, forbidden: Forbidden, tokens: int, translated: list[Pair]
+    data: Path,
+    language: Language,
+    evaluation_sentences: EvaluationSentences,
+    tokens: int,
+    translated: list[Pair],
 ) -> list[Document]:
     """Documents of about so many tokens."""
     budget = tokens * language.characters
-    own = _cleaned(documents(data, language), language, forbidden)
+    own = _cleaned(documents(data, language), language, evaluation_sentences)
     sizes = {name: _characters(found) for name, found in own.items()}
     missing = budget - sum(sizes.values())
     if missing <= 0:
         return fill(own, sizes, budget)
     more = {"bible": verses(data, language), "pairs": [[second] for _, second in translated]}
-    more = _cleaned(more, language, forbidden)
+    more = _cleaned(more, language, evaluation_sentences)
     sizes = {name: _characters(found) for name, found in more.items()}
     return [
         *(document for found in own.values() for document in found),
@@ -87,7 +93,9 @@ def spread(items: list[Item], share: float) -> list[Item]:
 
 
 def _cleaned(
-    sources: dict[str, list[Document]], language: Language, forbidden: Forbidden
+    sources: dict[str, list[Document]],
+    language: Language,
+    evaluation_sentences: EvaluationSentences,
 ) -> dict[str, list[Document]]:
     """The same sources without the tests' sentences, and with each sentence once."""
     seen: set[str] = set()
@@ -95,7 +103,7 @@ def _cleaned(
     for name, found in sources.items():
         cleaned[name] = []
         for document in found:
-            kept = forbidden.taken_out_of(document, f"text/{name}/{language.code}")
+            kept = evaluation_sentences.filter(document, f"text/{name}/{language.code}")
             new = [text for text in dict.fromkeys(kept) if text not in seen]
             seen.update(new)
             if new:

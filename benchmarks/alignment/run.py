@@ -53,7 +53,7 @@ class Cell:
 
     def command(self) -> list[str]:
         workers = min(max(self.cores - 1, 0), MOST_WORKERS)
-        settings = [f"loader.workers={workers}", *self.settings]
+        settings = [f"loader.num_workers={workers}", *self.settings]
         place = [str(self.work), self.recipe, str(self.seed)]
         start = [] if self.start is None else ["--start", str(self.start)]
         told = [part for setting in settings for part in ("--set", setting)]

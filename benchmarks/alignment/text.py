@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.alignment.choose import choose_pairs, choose_text
+from benchmarks.alignment.decontamination import EvaluationSentences
 from benchmarks.alignment.languages import LANGUAGES, OTHERS, PIVOT
-from benchmarks.alignment.leaks import Forbidden
 from benchmarks.alignment.sources import evaluation_pairs
 
 from isoglot.cli.prepare import show_manifest
-from isoglot.corpus import prepare
+from isoglot.corpus.pipeline.run import prepare
 from isoglot.recipe import load_prepare
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ sources:
     kind: pairs
     format: tsv
     files: {{{pairs}}}
-tokenizer: {{size: {words}, max_sentences: 300000}}
+tokenizer: {{vocab_size: {words}, max_sentences: 300000}}
 heldout_share: 0.003
 """
 
@@ -53,22 +53,24 @@ def write_raw(data: Path, work: Path, *, tokens: int, most_pairs: int) -> dict[s
     for name, by_pair in found.items():
         for pair, rows in by_pair.items():
             write_lines(work / "test" / name / f"{pair}.tsv", ("\t".join(row) for row in rows))
-    forbidden = Forbidden(
+    evaluation_sentences = EvaluationSentences(
         row for by_pair in found.values() for rows in by_pair.values() for row in rows
     )
     raw = work / "raw"
     for language in LANGUAGES:
         translated = []
         if language.code != PIVOT:
-            translated = choose_pairs(data, language, forbidden, most_pairs)
+            translated = choose_pairs(data, language, evaluation_sentences, most_pairs)
             file = raw / "pairs" / f"{PIVOT}-{language.code}.tsv"
             write_lines(file, ("\t".join(pair) for pair in translated))
-        chosen = choose_text(data, language, forbidden, tokens, translated)
+        chosen = choose_text(data, language, evaluation_sentences, tokens, translated)
         # a blank line after each document
         write_lines(raw / "text" / f"{language.code}.txt", ("\n".join([*of, ""]) for of in chosen))
         print(f"{language.code}: {len(chosen):,} documents, {len(translated):,} pairs", flush=True)
-    forbidden.check(sorted([*raw.glob("text/*.txt"), *raw.glob("pairs/*.tsv")]))
-    return {place: number for place, number in sorted(forbidden.dropped.items()) if number}
+    evaluation_sentences.check(sorted([*raw.glob("text/*.txt"), *raw.glob("pairs/*.tsv")]))
+    return {
+        place: number for place, number in sorted(evaluation_sentences.dropped.items()) if number
+    }
 
 
 def prepare_corpus(work: Path, *, words: int, workers: int) -> None:

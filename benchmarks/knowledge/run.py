@@ -24,21 +24,26 @@ from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isoglot.pretrain.run import Outcome
+    from isoglot.pretraining.run import Outcome
 
 RECIPES = Path(__file__).parent / "recipes"
 CONTROL = "mlm"
 ALL = (CONTROL, "xlm-k", "mep", "oe", "no-tasks", "mep-same-language", "oe-classify")
 LANGUAGES = ("en", "de", "es")
-WORLD: dict[str, Any] = {"concepts": 40, "entities": 30}
-SIZES: dict[str, Any] = {"sentences": 6000, "pairs": 1000, "pages": 4000, "vocabulary": 300}
+WORLD: dict[str, Any] = {"num_concepts": 40, "max_entities": 30}
+SIZES: dict[str, Any] = {
+    "num_sentences": 6000,
+    "num_pairs": 1000,
+    "num_pages": 4000,
+    "vocab_size": 300,
+}
 """Few pieces, so that the names of one language share some with another's, as in XLM-R."""
 
 
 def corpus_in(work: Path) -> Path:
     from rich.console import Console
 
-    from isoglot.demo.world import generated_corpus
+    from isoglot.demo.testbed_corpus import generated_corpus
 
     return generated_corpus(
         work,
@@ -57,7 +62,7 @@ def train(
     from rich.console import Console
 
     from isoglot.corpus import Corpus
-    from isoglot.pretrain.run import pretrain
+    from isoglot.pretraining.run import pretrain
     from isoglot.recipe import dump, load_recipe
 
     torch.set_num_threads(1)
@@ -65,7 +70,12 @@ def train(
     recipe = load_recipe(str(RECIPES / f"{name}.yaml"), told)
     if start is not None:
         model = replace(
-            recipe.model, start=str(start), size=None, layers=None, hidden=None, heads=None
+            recipe.model,
+            init_from=str(start),
+            size=None,
+            num_layers=None,
+            hidden_size=None,
+            num_heads=None,
         )
         recipe = replace(recipe, model=model)
     run = work / "runs" / f"{name}-{seed}"
@@ -85,7 +95,7 @@ def train(
         resume=run.exists(),
         name=recipe.name,
         recipe_text=dump(recipe),
-        terminal=Console(quiet=True),
+        console=Console(quiet=True),
         on_step=watch,
     )
     return run, done
@@ -99,7 +109,7 @@ def cell(
     from transformers.utils import logging
 
     from isoglot.corpus import Corpus
-    from isoglot.evaluate.run import open_for_scoring
+    from isoglot.evaluation.loading import load_for_scoring
     from isoglot.testbed import World
 
     logging.disable_progress_bar()
@@ -108,7 +118,7 @@ def cell(
     if not done.finished:
         return f"{name}-{seed:<3} stopped after {done.total_steps} steps"
     (checkpoint,) = sorted((run / "checkpoints").glob("step-*"))[-1:]
-    encoder, tokenizer = open_for_scoring(run / "model")
+    encoder, tokenizer = load_for_scoring(run / "model")
     corpus, world = Corpus.open(work / "corpus"), World(**WORLD)
     by_language = {code: facts(encoder, tokenizer, world, code) for code in LANGUAGES}
     scores = {

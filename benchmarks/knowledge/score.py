@@ -22,12 +22,11 @@ from safetensors.torch import load_file
 
 from isoglot.batching.loader import open_streams
 from isoglot.batching.streams import MentionStream
-from isoglot.evaluate.embed import in_batches
-from isoglot.evaluate.probing import probe
-from isoglot.objectives import EntityPrediction
-from isoglot.objectives.entity import MENTION
-from isoglot.tasks.examples import Fact
-from isoglot.tasks.facts import OBJECT, folded
+from isoglot.evaluation.embed import encode_in_batches
+from isoglot.evaluation.probing import predict_objects
+from isoglot.objectives.entity import MENTION, EntityPrediction
+from isoglot.tasks.examples import OBJECT, Fact
+from isoglot.tasks.lama import normalize_answer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from isoglot.corpus import Corpus
-    from isoglot.corpus.heldout import Split
-    from isoglot.models import Encoder
+    from isoglot.corpus.storage.shards import Split
+    from isoglot.models.encoder import Encoder
     from isoglot.testbed import World
     from isoglot.types import Mention
 
@@ -50,12 +49,14 @@ RIDGE = 10.0
 def facts(encoder: Encoder, tokenizer: Any, world: World, language: str) -> dict[str, float]:
     """P@1 in one language, in percent: the mean over relations, open and typed."""
     asked = _facts(world, language)
-    guesses = probe(encoder, tokenizer, asked, masks=MOST_MASKS)
+    guesses = predict_objects(encoder, tokenizer, asked, max_masks=MOST_MASKS)
     right: dict[str, dict[str, list[bool]]] = {"open": {}, "typed": {}}
     for fact, guess in zip(asked, guesses, strict=True):
-        answers = {folded(answer) for answer in fact.answers}
-        right["open"].setdefault(fact.relation, []).append(folded(guess.said) in answers)
-        right["typed"].setdefault(fact.relation, []).append(folded(guess.typed) in answers)
+        answers = {normalize_answer(answer) for answer in fact.answers}
+        right["open"].setdefault(fact.relation, []).append(normalize_answer(guess.text) in answers)
+        right["typed"].setdefault(fact.relation, []).append(
+            normalize_answer(guess.typed) in answers
+        )
     return {kind: 100 * mean(map(mean, by.values())) for kind, by in right.items()}
 
 
@@ -85,7 +86,7 @@ class Names:
     def __init__(self, encoder: Encoder, corpus: Corpus, mentions: list[Mention]) -> None:
         maker, rng = EntityPrediction(), np.random.default_rng(0)
         built = [maker.build(mention, corpus.vocabulary, rng)[0] for mention in mentions]
-        sites = [int(sequence.sites[MENTION][0]) for sequence in built]
+        sites = [int(sequence.markers[MENTION][0]) for sequence in built]
         ids = [sequence.ids.tolist() for sequence in built]
         self.states, _ = _states(encoder, corpus, ids, sites)
         self.entities = torch.tensor([mention.entity for mention in mentions])
@@ -131,11 +132,11 @@ def links(encoder: Encoder, corpus: Corpus, checkpoint: Path) -> dict[str, float
 
 def _names(encoder: Encoder, corpus: Corpus, split: Split) -> dict[str, Names]:
     """Mentions of a split, evenly spread, by language."""
-    stream = MentionStream(objectives=("entity",), max_length=LONGEST)
+    stream = MentionStream(objectives=("entity",), max_tokens=LONGEST)
     makers = {"entity": EntityPrediction()}
     (opened,) = open_streams(corpus, {"mentions": stream}, makers, row_length=128, split=split)
     found = {}
-    for part in opened.parts:
+    for part in opened.slices:
         most = min(MOST_MENTIONS[split], part.num_examples)
         places = np.linspace(0, part.num_examples - 1, most)
         mentions: Any = [part.example(int(place), 0.0) for place in places]
@@ -147,7 +148,7 @@ def _descriptions(encoder: Encoder, corpus: Corpus, language: str) -> tuple[Tens
     """(layers, entities, D) the first and the mean state of every entity's description."""
     vocabulary, descriptions = corpus.vocabulary, corpus.knowledge.descriptions(language)
     ids = []
-    for entity in range(corpus.knowledge.about.entities):
+    for entity in range(corpus.knowledge.manifest.entities):
         tokens = descriptions[entity]
         assert tokens is not None, "the testbed describes everything in every language"
         ids.append([vocabulary.cls, *tokens[:LONGEST].tolist(), vocabulary.sep])
@@ -160,7 +161,7 @@ def _states(
     """(layers, n, D) the states at a site of each sequence, and the means over it."""
     chosen: dict[int, Tensor] = {}
     means: dict[int, Tensor] = {}
-    for numbers, rows, states in in_batches(encoder, ids, corpus.vocabulary.pad):
+    for numbers, rows, states in encode_in_batches(encoder, ids, corpus.vocabulary.pad):
         assert states.layers is not None
         layers = torch.stack(list(states.layers)).float().cpu()
         for row, number in enumerate(numbers.tolist()):

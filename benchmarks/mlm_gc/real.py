@@ -5,8 +5,9 @@
 FOLDER is what `benchmarks.alignment.text` made: English and German are taken from its corpus and
 tests, the words from FOLDER/dictionaries/en-de.txt (two columns). Trains every recipe of recipes/
 with every seed from random weights for the same number of steps, scores the embedding table
-(`words.py`) and sentences on NTREX and Tatoeba (accuracy@1, both directions, best layer), and
-prints means ± standard deviations. Finished cells are in WORK/results and not run again.
+(`word_translation.py`) and sentences on NTREX and Tatoeba (accuracy@1, both directions, best
+layer), and prints means ± standard deviations. Finished cells are in WORK/results and are not run
+again.
 """
 
 from __future__ import annotations
@@ -38,19 +39,22 @@ def cell(work: Path, variant: str, seed: int, settings: list[str], threads: int)
     """Train and score a variant with a seed unless it is there; gives a line about it."""
     import torch
     from benchmarks.alignment.cell import train
-    from benchmarks.mlm_gc.words import words
+    from benchmarks.mlm_gc.word_translation import word_translation_scores
 
-    from isoglot.cli.progress import without_bars_of_others
+    from isoglot.cli.console import disable_progress_bars
 
     file = work / "results" / f"{variant}-{seed}.json"
     if file.is_file():
         return f"{file.stem:<12} is there already"
     torch.set_num_threads(threads)
-    without_bars_of_others()
+    disable_progress_bars()
     began = time.perf_counter()
-    chosen = [f"loader.workers={threads - 1}", *settings]
+    chosen = [f"loader.num_workers={threads - 1}", *settings]
     model, facts = train(work, str(RECIPES / f"{variant}.yaml"), seed, None, chosen)
-    scores = {**words(model, [work / f"dictionaries/{PAIR}.txt"]), **sentences(model, work)}
+    scores = {
+        **word_translation_scores(model, [work / f"dictionaries/{PAIR}.txt"]),
+        **sentences(model, work),
+    }
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps({"variant": variant, "seed": seed, **facts, "scores": scores}))
     told = "  ".join(f"{name} {value:.2f}" for name, value in scores.items())
@@ -96,7 +100,7 @@ def main() -> None:
     parser.add_argument("--set", nargs="+", default=[], metavar="key=value", dest="settings")
     given = parser.parse_args()
     from isoglot.corpus import Corpus
-    from isoglot.pretrain.config import objectives_of
+    from isoglot.pretraining.config import objectives_of
     from isoglot.recipe import load_recipe
 
     lay_out(given.work, given.text)
@@ -104,7 +108,7 @@ def main() -> None:
         recipe = load_recipe(str(RECIPES / f"{variant}.yaml"), given.settings)
         for objective in objectives_of(recipe).values():
             # runs side by side must not count the same pairs
-            objective.prepared(Corpus.open(given.work / "corpus"))
+            objective.prepare(Corpus.open(given.work / "corpus"))
     threads = max(1, (os.cpu_count() or 1) // given.parallel)
     with ProcessPoolExecutor(given.parallel, multiprocessing.get_context("spawn")) as pool:
         waiting = [

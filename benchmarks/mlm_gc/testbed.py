@@ -6,7 +6,7 @@ Trains every variant with every seed for the same number of steps on the testbed
 translations, except for the variants with TLM), two runs at a time, and prints means ± standard
 deviations over seeds:
 
-    perplexity of hidden tokens in held-out text, mean over languages
+    perplexity of masked tokens in held-out text, mean over languages
     gc         loss of the regression there
     cosine     of words and their translations in the embedding table (the paper's Table 2); beside
                it the cosine of words that are no translations, without which it says little
@@ -44,10 +44,10 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "pmi": ("ablations/mlm-gc-tiny-pmi", ()),
     "none+tlm": ("ablations/mlm-gc-tiny-none+tlm", ()),
     "gc+tlm": ("ablations/mlm-gc-tiny+tlm", ()),
-    "no warm-up": ("mlm-gc-tiny", ("optimizer.warmup=0",)),
+    "no warm-up": ("mlm-gc-tiny", ("optimizer.warmup_steps=0",)),
     "no scale": ("mlm-gc-tiny", ("objectives.cooccurrence.scale=false",)),
     "no factor": ("mlm-gc-tiny", ("objectives.cooccurrence.factor=none",)),
-    "no warm-up, no gc": ("ablations/mlm-gc-tiny-none", ("optimizer.warmup=0",)),
+    "no warm-up, no gc": ("ablations/mlm-gc-tiny-none", ("optimizer.warmup_steps=0",)),
 }
 """Name -> a recipe and what is changed in it."""
 
@@ -57,15 +57,15 @@ def train(work: Path, variant: str, seed: int, steps: int) -> dict[str, float]:
     import torch
     from rich.console import Console
 
-    from isoglot.cli.progress import without_bars_of_others
+    from isoglot.cli.console import disable_progress_bars
     from isoglot.corpus import Corpus
-    from isoglot.pretrain.run import pretrain
+    from isoglot.pretraining.run import pretrain
     from isoglot.recipe import load_recipe
 
     torch.set_num_threads(1)
-    without_bars_of_others()
+    disable_progress_bars()
     name, changes = VARIANTS[variant]
-    recipe = load_recipe(name, [*changes, f"seed={seed}", "checkpoints.every=100"])
+    recipe = load_recipe(name, [*changes, f"seed={seed}", "checkpoint.every_steps=100"])
     recipe = replace(recipe, stages=tuple(replace(stage, steps=steps) for stage in recipe.stages))
     out = _folder(work, variant, seed, steps)
     done = pretrain(
@@ -73,7 +73,7 @@ def train(work: Path, variant: str, seed: int, steps: int) -> dict[str, float]:
         Corpus.open(work / "testbed/corpus"),
         out,
         resume=out.exists(),
-        terminal=Console(quiet=True),
+        console=Console(quiet=True),
     )
     assert done.model is not None
     return {**losses(out), **scores(work, done.model, out)}
@@ -85,8 +85,8 @@ def losses(run: Path) -> dict[str, float]:
     found: dict[str, float] = {}
     for record in records:
         for metric, name in (
-            ("valid/mlm/mean perplexity", "perplexity"),
-            ("valid/cooccurrence/mean loss", "gc"),
+            ("valid/mlm/mean/perplexity", "perplexity"),
+            ("valid/cooccurrence/mean/loss", "gc"),
         ):
             if metric in record:
                 found[name] = record[metric]
@@ -95,16 +95,21 @@ def losses(run: Path) -> dict[str, float]:
 
 def scores(work: Path, model: Path, out: Path) -> dict[str, float]:
     """Words in the embedding table and sentences at the best layer."""
-    from benchmarks.mlm_gc.words import words
+    from benchmarks.mlm_gc.word_translation import word_translation_scores
 
-    from isoglot.evaluate import best_layer
-    from isoglot.evaluate.run import evaluate_retrieval
+    from isoglot.averaging import best_layer
+    from isoglot.evaluation.evaluate import evaluate
+    from isoglot.evaluation.settings import FeatureConfig
 
     raw = work / "testbed/raw"
-    results = evaluate_retrieval(model, sorted(raw.glob("test/*.tsv")), most=300, center=True)
-    results.write(out / "results.json")
+    features = FeatureConfig(limit=300, center=True)
+    files = sorted(raw.glob("test/*.tsv"))
+    results = evaluate(model, pairs=files, features=features, out=out / "results.json")
     accuracy = 100 * fmean(best_layer(results.scores)[1].values())
-    return {**words(model, sorted(raw.glob("dictionaries/*.txt"))), "accuracy": accuracy}
+    return {
+        **word_translation_scores(model, sorted(raw.glob("dictionaries/*.txt"))),
+        "accuracy": accuracy,
+    }
 
 
 def _folder(work: Path, variant: str, seed: int, steps: int) -> Path:
@@ -150,13 +155,13 @@ def main() -> None:
     from rich.console import Console
 
     from isoglot.corpus import Corpus
-    from isoglot.demo import generated_corpus
-    from isoglot.pretrain.config import objectives_of
+    from isoglot.demo.testbed_corpus import generated_corpus
+    from isoglot.pretraining.config import objectives_of
     from isoglot.recipe import load_recipe
 
     languages = tuple(given.languages.split(","))
     folder = generated_corpus(
-        given.work / "testbed", Console(stderr=True), languages=languages, uneven=True, pages=0
+        given.work / "testbed", Console(stderr=True), languages=languages, zipf=True, num_pages=0
     )
     corpus = Corpus.open(folder)
     deadline = time.time() + 60 * (given.minutes or 1e6)
@@ -164,7 +169,7 @@ def main() -> None:
     for variant in given.variants:
         name, changes = VARIANTS[variant]
         for objective in objectives_of(load_recipe(name, list(changes))).values():
-            objective.prepared(corpus)  # runs side by side must not count the same pairs
+            objective.prepare(corpus)  # runs side by side must not count the same pairs
         jobs += [
             (given.work, variant, seed, given.steps, deadline)
             for seed in range(given.seeds)

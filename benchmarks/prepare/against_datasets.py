@@ -23,7 +23,7 @@ from benchmarks.prepare.memory import LANGUAGES, settings, write_raw
 from benchmarks.prepare.watch import watch
 
 from isoglot.corpus import Corpus
-from isoglot.corpus.pieces import MODEL_FILE
+from isoglot.corpus.tokenization.sentencepiece import MODEL_FILE
 
 MAP = """
 import sys, json, time
@@ -68,7 +68,7 @@ def main() -> None:
     write_raw(given.data, work, size)
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(work / "cache")}
     file, tokenizer = work / "prepare.yaml", work / "trained" / "tokenizer"
-    trained = settings("size: 16000, max_sentences: 50000") + "heldout_share: 0\n"
+    trained = settings("vocab_size: 16000, max_sentences: 50000") + "heldout_share: 0\n"
     taken = settings(f"folder: '{tokenizer.resolve()}'") + "heldout_share: 0\n"
     strange = settings(f"folder: '{(work / 'stranger').resolve()}'") + "heldout_share: 0\n"
     for processes in given.processes:

@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.prepare.watch import watch
 
 from isoglot.corpus import Corpus
-from isoglot.report.corpus_view import contaminated
+from isoglot.report.corpus_stats import contaminated_records
 
 SETTINGS = Path(__file__).with_name("everything.yaml")
 
@@ -80,7 +80,7 @@ def main() -> None:
     for reason, number in sorted(total.dropped.items(), key=lambda item: -item[1]):
         print(f"  {reason}: {number:,}")
     print("in evaluation files, by folder:")
-    for folder, number in contaminated(manifest).items():
+    for folder, number in contaminated_records(manifest).items():
         print(f"  {folder}: {number:,}")
 
 

@@ -78,7 +78,7 @@ def main() -> None:
         parser.error("name the data folder with --data or ISOGLOT_DATA")
     tokenizer = given.work / "tokenizer"
     if not tokenizer.is_dir():
-        prepare(given, 20, "size: 16000, max_sentences: 30000", keep=tokenizer)
+        prepare(given, 20, "vocab_size: 16000, max_sentences: 30000", keep=tokenizer)
     for megabytes in given.sizes:
         seen = prepare(given, megabytes, f"folder: '{tokenizer.resolve()}'")
         print(

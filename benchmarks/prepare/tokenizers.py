@@ -16,10 +16,10 @@ from pathlib import Path
 
 from benchmarks.prepare.memory import LANGUAGES, lines_of
 
-from isoglot.corpus import TokenizerConfig
-from isoglot.corpus.clean import normalise
-from isoglot.corpus.pieces import PieceEncoder, train_tokenizer
-from isoglot.corpus.tokenizer import Encoder
+from isoglot.corpus.cleaning.sentences import normalize_text
+from isoglot.corpus.tokenization.build import TokenizerConfig, train_tokenizer
+from isoglot.corpus.tokenization.hf_tokenizer import HFEncoder
+from isoglot.corpus.tokenization.sentencepiece import SentencePieceEncoder
 
 
 def main() -> None:
@@ -34,16 +34,18 @@ def main() -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     each = given.sentences // len(LANGUAGES)
     texts = [
-        normalise(line) for name in LANGUAGES for line in islice(lines_of(given.data, name), each)
+        normalize_text(line)
+        for name in LANGUAGES
+        for line in islice(lines_of(given.data, name), each)
     ]
     size = sum(len(text.encode()) for text in texts) / 1e6
     print(f"{len(texts):,} lines, {size:.1f} MB, {given.size:,} ids")
     for model in ("unigram", "bpe", "word"):
         folder = given.work / model
         started = time.monotonic()
-        train_tokenizer(texts, TokenizerConfig(model=model, size=given.size), folder)
+        train_tokenizer(texts, TokenizerConfig(model=model, vocab_size=given.size), folder)
         print(f"{model}: trained in {time.monotonic() - started:.1f} s", flush=True)
-        for encoder in (Encoder, PieceEncoder) if model != "word" else (Encoder,):
+        for encoder in (HFEncoder, SentencePieceEncoder) if model != "word" else (HFEncoder,):
             opened = encoder(folder)
             started = time.monotonic()
             tokens = sum(

@@ -1,10 +1,9 @@
-"""One contestant in a process of its own: prints a line of JSON with what it reached.
+"""One contestant in a process of its own: prints a line of JSON with its speed and memory.
 
-`trainer` at its default flags but for bf16, `trainer-best` compiled, with the fused optimizer and
-(where lengths differ) examples of like length together (`--eager`: not compiled, since every new
-length may be compiled anew); Isoglot with the mix of any recipe, through
-the very `pretrain` that users run. All start from one folder of weights. The first steps are not
-counted: compilers warm up in them.
+`trainer` is transformers' Trainer with default flags and bf16; `trainer-best` is compiled, with the
+fused optimizer and, where lengths differ, batches of similar length (`--eager`: not compiled, since
+every new length may be compiled again). `isoglot` runs the stage of any recipe through `pretrain`.
+All start from one folder of weights. The first steps, in which models are compiled, are not timed.
 """
 
 from __future__ import annotations
@@ -25,28 +24,26 @@ from torch._dynamo.utils import counters
 from transformers import AutoConfig
 
 from benchmarks.race import machine
-from benchmarks.race.kernels import Kernels
-from benchmarks.race.work import Work, of_lengths, work_of
+from benchmarks.race.flops import StepCounts, count_batches, count_lengths
+from benchmarks.race.kernel_profile import KernelProfile
 from isoglot.corpus import Corpus
 
 if TYPE_CHECKING:
-    from isoglot.pretrain.stage import Step
+    from isoglot.pretraining.train_step import StepResult
 
-RATE = 0.15
+MASK_RATE = 0.15
 
 
 class Enough(Exception):  # noqa: N818
-    """As many steps as were asked for."""
+    """All steps are done."""
 
 
 class Clock:
-    """Times the steps after the first ones, all together.
+    """Times all steps after the warm-up together.
 
-    It waits for the device where it starts and where it stops, and not in between: a loop that
-    sends work ahead may (and tells of its steps one late, so that it is timed over the step after
-    each). A step in which something was compiled is one of the first, whenever it comes, since rows
-    of a kind that is rare may come late: a few times, or who compiles for ever would never be
-    timed, and not with several processes, which must all stop at one step.
+    It synchronizes with the device only when it starts and stops, so that a loop may launch work
+    ahead. A step in which something was compiled counts as warm-up, whenever it comes: it restarts
+    the clock, at most five times, and not with several processes, which must all stop at one step.
     """
 
     RESTARTS = 5
@@ -77,12 +74,12 @@ class Clock:
 
     @property
     def counted(self) -> range:
-        """The steps that were timed."""
+        """The timed steps."""
         return range(self.first, self.first + self.steps)
 
 
 def isoglot(given: argparse.Namespace) -> None:
-    from isoglot.pretrain.run import pretrain
+    from isoglot.pretraining.run import pretrain
     from isoglot.recipe import load_recipe
 
     corpus = Corpus.open(given.corpus)
@@ -91,22 +88,22 @@ def isoglot(given: argparse.Namespace) -> None:
     config = replace(
         config,
         stages=(stage,),
-        model=replace(config.model, start=str(given.model), size=None),
+        model=replace(config.model, init_from=str(given.model), size=None),
         batch=replace(
             config.batch,
             rows=given.rows,
             micro_rows=min(given.micro_rows, given.rows // int(os.environ.get("WORLD_SIZE", "1"))),
             row_length=given.row_length,
         ),
-        loader=replace(config.loader, workers=given.workers),
-        watch=replace(config.watch, log_every=10, validate_every=0, trackers=()),
-        checkpoints=replace(config.checkpoints, every=10**9),
+        loader=replace(config.loader, num_workers=given.workers),
+        logging=replace(config.logging, every_steps=10, validate_every_steps=0, trackers=()),
+        checkpoint=replace(config.checkpoint, every_steps=10**9),
         deterministic=given.deterministic,
     )
-    clock, kernels = Clock(given.warm_up, given.steps), Kernels(given.profile)
+    clock, kernels = Clock(given.warm_up, given.steps), KernelProfile(given.profile)
     tokens: list[int] = []
 
-    def listen(step: Step) -> None:
+    def listen(step: StepResult) -> None:
         tokens.append(step.num_tokens)
         clock.step_ended()
         if clock.over and not kernels.step_ended():
@@ -114,13 +111,13 @@ def isoglot(given: argparse.Namespace) -> None:
 
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Enough):
         pretrain(config, corpus, Path(folder), on_step=listen)
-    _say(given, clock, sum(tokens[i] for i in clock.counted), _work(config, corpus))
+    _print_result(given, clock, sum(tokens[i] for i in clock.counted), _step_counts(config, corpus))
 
 
-def _work(config: Any, corpus: Corpus) -> Work:
-    """The work of a step, from batches of the same recipe."""
+def _step_counts(config: Any, corpus: Corpus) -> StepCounts:
+    """Tokens and targets of a step, from batches of the same recipe."""
     from isoglot.batching.loader import Loader, open_streams
-    from isoglot.pretrain.config import objectives_of
+    from isoglot.pretraining.config import objectives_of
     from isoglot.types import Cursor
 
     streams = config.stages[0].streams
@@ -128,7 +125,7 @@ def _work(config: Any, corpus: Corpus) -> Work:
         corpus, streams, objectives_of(config), row_length=config.batch.row_length
     )
     steps = Loader(corpus, opened, config.batch).steps(Cursor())
-    return work_of([next(steps) for _ in range(3)])
+    return count_batches([next(steps) for _ in range(3)])
 
 
 def trainer(given: argparse.Namespace, *, best: bool) -> None:
@@ -148,7 +145,7 @@ def trainer(given: argparse.Namespace, *, best: bool) -> None:
     mean = statistics.mean(map(len, examples))
     split = given.rows // given.micro_rows
     per_step = round(given.rows * given.row_length / mean)
-    clock, kernels = Clock(given.warm_up, given.steps), Kernels(given.profile)
+    clock, kernels = Clock(given.warm_up, given.steps), KernelProfile(given.profile)
     lengths: list[list[int]] = []
 
     class Listening(TrainerCallback):
@@ -169,7 +166,7 @@ def trainer(given: argparse.Namespace, *, best: bool) -> None:
         flags = {"torch_compile": on_gpu and not given.eager, "optim": "adamw_torch_fused"}
         if given.input != "rows":
             flags["train_sampling_strategy"] = "group_by_length"
-            # torch prefers cuDNN's attention on Hopper and plans it anew for every width
+            # torch prefers cuDNN's attention on Hopper and plans it again for every width
             torch.backends.cuda.enable_cudnn_sdp(enabled=False)
     arguments = TrainingArguments(
         output_dir=tempfile.mkdtemp(),
@@ -191,23 +188,24 @@ def trainer(given: argparse.Namespace, *, best: bool) -> None:
         args=arguments,
         train_dataset=rows,
         data_collator=Counting(
-            tokenizer=AutoTokenizer.from_pretrained(corpus.tokenizer_folder), mlm_probability=RATE
+            tokenizer=AutoTokenizer.from_pretrained(corpus.tokenizer_folder),
+            mlm_probability=MASK_RATE,
         ),
         callbacks=[Listening()],
     ).train()
     first, end = clock.counted.start * split, clock.counted.stop * split
     counted = [length for batch in lengths[first:end] for length in batch]
-    _say(given, clock, sum(counted), of_lengths(counted, RATE, given.steps))
+    _print_result(given, clock, sum(counted), count_lengths(counted, MASK_RATE, given.steps))
 
 
 def text_blocks(corpus: Corpus, given: argparse.Namespace) -> list[list[int]]:
-    """Running text cut into full blocks: the Trainer's best case."""
+    """Running text in full blocks: the Trainer's best case."""
     block, found = given.row_length - 2, []
     vocabulary = corpus.vocabulary
     for source, languages in _cells(corpus, "ids"):
         for language in languages:
             table = corpus.table(source, language, "train")
-            number = min(given.most, table.num_rows)
+            number = min(given.limit, table.num_rows)
             flat = [token for i in range(number) for token in table.ids("ids", i).tolist()]
             found += [
                 [vocabulary.cls, *flat[i : i + block], vocabulary.sep]
@@ -218,12 +216,12 @@ def text_blocks(corpus: Corpus, given: argparse.Namespace) -> list[list[int]]:
 
 
 def pairs(corpus: Corpus, given: argparse.Namespace) -> list[list[int]]:
-    """Translation pairs, one after the other, of very different lengths."""
+    """Translation pairs as one sequence each, of very different lengths."""
     found, vocabulary = [], corpus.vocabulary
     for source, languages in _cells(corpus, "first"):
         for language in languages:
             table = corpus.table(source, language, "train")
-            for i in range(min(given.most, table.num_rows)):
+            for i in range(min(given.limit, table.num_rows)):
                 first, second = (table.ids(side, i).tolist() for side in ("first", "second"))
                 joined = [vocabulary.cls, *first, vocabulary.sep, *second, vocabulary.sep]
                 found.append(joined[: given.row_length])
@@ -240,14 +238,14 @@ def _cells(corpus: Corpus, column: str) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _say(given: argparse.Namespace, clock: Clock, tokens: int, work: Work) -> None:
-    operations = work.operations(AutoConfig.from_pretrained(given.model))
+def _print_result(given: argparse.Namespace, clock: Clock, tokens: int, counts: StepCounts) -> None:
+    flops = counts.flops(AutoConfig.from_pretrained(given.model))
     found = {
         "tokens_per_second": tokens / clock.seconds,
         "step_ms": 1000 * clock.seconds / clock.steps,
         "tokens_a_step": tokens / clock.steps,
         "peak_gib": machine.peak_gib(),
-        "operations_per_second": operations * clock.steps / clock.seconds,
+        "operations_per_second": flops * clock.steps / clock.seconds,
     }
     if os.environ.get("RANK", "0") == "0":
         print(json.dumps(found), flush=True)
@@ -265,13 +263,15 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--rows", type=int, default=64)
     parser.add_argument("--row-length", type=int, default=512)
-    parser.add_argument("--micro-rows", type=int, help="at a time; none: all of them")
+    parser.add_argument(
+        "--micro-rows", type=int, help="rows of a micro-batch; none: all rows of a step"
+    )
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warm-up", type=int, default=8)
     parser.add_argument("--workers", type=int, default=8)
-    parser.add_argument("--most", type=int, default=10_000, help="lines read of each language")
+    parser.add_argument("--limit", type=int, default=10_000, help="lines read of each language")
     parser.add_argument("--deterministic", action="store_true")
-    parser.add_argument("--profile", type=Path, help="a file for the kernels of the steps after")
+    parser.add_argument("--profile", type=Path, help="write a kernel profile to this file")
     given = parser.parse_args()
     given.micro_rows = given.micro_rows or given.rows
     if given.who == "isoglot":

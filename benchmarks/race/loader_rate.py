@@ -1,8 +1,8 @@
-"""How fast batches are built, with nobody training on them.
+"""How fast batches are built, without training.
 
     python -m benchmarks.race.loader_rate CORPUS [--workers 1 2 8] [--recipes xlm ernie-m ppa]
 
-Tokens a second of the main rows, counted from the second batch on.
+Prints tokens per second of the main rows, from the second step on.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from benchmarks.race.run import HERE
 from isoglot.batching.loader import Loader, LoaderConfig, open_streams
 from isoglot.batching.planner import BatchConfig
 from isoglot.corpus import Corpus
-from isoglot.pretrain.config import objectives_of
+from isoglot.pretraining.config import objectives_of
 from isoglot.recipe import load_recipe
 from isoglot.types import Cursor
 
@@ -27,7 +27,9 @@ def tokens_per_second(
     opened = open_streams(
         corpus, config.stages[0].streams, objectives_of(config), row_length=shape.row_length
     )
-    loader = Loader(corpus, opened, shape, workers=LoaderConfig(workers=workers), fixed_sites=True)
+    loader = Loader(
+        corpus, opened, shape, workers=LoaderConfig(num_workers=workers), pad_targets=True
+    )
     steps = loader.steps(Cursor())
     next(steps)
     tokens, start = 0, time.perf_counter()

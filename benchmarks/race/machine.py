@@ -1,4 +1,4 @@
-"""What this machine is and can do: its name, and the matrix products it manages at best."""
+"""The name of this machine, its peak speed in matrix products, and memory in use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def name() -> str:
 
 
 def matmul_peak() -> float:
-    """Floating-point operations a second of large square products, the best of a few sizes."""
+    """FLOP/s of large square matrix products, the best of three sizes."""
     sizes = (4096, 8192, 16384) if torch.cuda.is_available() else (512, 1024, 2048)
     return max(_products(size) for size in sizes)
 
@@ -48,7 +48,7 @@ def synchronize() -> None:
 
 
 def peak_gib() -> float:
-    """The most memory this process has held: of the GPU's if there is one, else its own."""
+    """Peak memory of this process in GiB: GPU memory if there is a GPU, else resident memory."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated() / 2**30
     return peak_bytes() / 2**30

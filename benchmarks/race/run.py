@@ -1,12 +1,11 @@
-"""A race on this machine, in one run: transformers' Trainer against Isoglot.
+"""Compare the speed of Isoglot with that of transformers' Trainer on this machine.
 
     python -m benchmarks.race.run CORPUS --out results [--size base] [--vocabulary 250002]
 
-Same text, same weights to start from, same tokens a step, each contestant in a process of its own.
-Tokens are real ones: padding earns nothing. `share` is the arithmetic of the model (`work.py`) over
-what this machine reaches in large matrix products. Ratios are what to quote. Writes
-race-MACHINE.json as it goes and prints a table; who has finished there, with the same shapes, does
-not run again.
+Same text, same initial weights, same tokens per step, each contestant in a process of its own.
+Padding is not counted. The share of the peak is the model's FLOP/s (`flops.py`) over those of large
+matrix products on this machine. Quote ratios. Writes race-MACHINE.json after each contestant and
+prints a table; a contestant that is in the file, with the same shapes, does not run again.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ CONTESTANTS: dict[str, list[str]] = {
     "rows: Trainer, default flags": ["trainer", "--input", "rows"],
     "rows: Trainer, best flags": ["trainer-best", "--input", "rows"],
     "rows: Isoglot": ["isoglot", "--recipe", f"{HERE}/recipes/mlm.yaml"],
-    "rows: Isoglot, same bits twice": [
+    "rows: Isoglot, deterministic": [
         "isoglot", "--deterministic", "--recipe", f"{HERE}/recipes/mlm.yaml"
     ],
     "pairs: Trainer, default flags": ["trainer", "--input", "pairs"],
@@ -44,13 +43,13 @@ CONTESTANTS: dict[str, list[str]] = {
 
 
 def make_model(folder: Path, given: argparse.Namespace) -> None:
-    """The weights that everybody starts from."""
+    """Write the weights that all contestants start from."""
     import torch
     from transformers import XLMRobertaForMaskedLM
 
     from isoglot.corpus import Corpus
-    from isoglot.models import ModelConfig
-    from isoglot.models.scratch import scratch_config
+    from isoglot.models.config import ModelConfig
+    from isoglot.models.loading import scratch_config
 
     torch.manual_seed(0)
     settings = ModelConfig(size=given.size, max_positions=given.row_length)
@@ -60,7 +59,7 @@ def make_model(folder: Path, given: argparse.Namespace) -> None:
 
 
 def run_one(name: str, model: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """One contestant; one that runs out of memory tries again in more and smaller micro-batches."""
+    """Run one contestant; when out of memory, again with smaller micro-batches."""
     command = [sys.executable, "-m", "benchmarks.race.contestants", *CONTESTANTS[name]]
     command[4:4] = [str(given.corpus), str(model)]
     for setting in ("rows", "row_length", "steps", "warm_up", "workers"):
@@ -83,18 +82,18 @@ def run_one(name: str, model: Path, given: argparse.Namespace) -> dict[str, Any]
 
 
 def kernels_file(folder: Path, name: str) -> Path:
-    """Where the kernels of a contestant are written."""
+    """The file of a contestant's kernel profile."""
     words = "".join(letter if letter.isalnum() else " " for letter in name).split()
     return folder / f"kernels-{'-'.join(words)}-{machine.name()}.txt"
 
 
 def chosen(name: str, words: list[str]) -> bool:
-    """Is a contestant asked for, by its name or by a word in some names?"""
+    """Is a contestant selected by its name, or by a word in it?"""
     return not words or any(word == name if word in CONTESTANTS else word in name for word in words)
 
 
 def finished(path: Path, shape: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Who has run with these shapes already, and what they reached."""
+    """The measurements of contestants that have run with these shapes already."""
     if not path.is_file():
         return {}
     told = json.loads(path.read_text(encoding="utf-8"))
@@ -105,7 +104,7 @@ def finished(path: Path, shape: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def table(found: dict[str, dict[str, Any]]) -> str:
     lines = [
-        "| | rows at a time | tokens/s | of the Trainer's | peak GiB | share of matmul peak |",
+        "| | micro-batch rows | tokens/s | vs. Trainer | peak GiB | share of matmul peak |",
         "|---|--:|--:|--:|--:|--:|",
     ]
     for name in [name for name in CONTESTANTS if name in found]:
@@ -132,14 +131,14 @@ def main() -> None:
     )
     parser.add_argument("--size", default="base")
     parser.add_argument("--vocabulary", type=int, default=250_002)
-    parser.add_argument("--rows", type=int, default=128, help="of a step")
+    parser.add_argument("--rows", type=int, default=128, help="rows of a step")
     parser.add_argument("--row-length", type=int, default=512)
-    parser.add_argument("--micro-rows", type=int, help="at a time, at the most; none: all of them")
+    parser.add_argument("--micro-rows", type=int, help="most rows of a micro-batch; none: all")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warm-up", type=int, default=8)
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--set", action="append", default=[], help="a setting of Isoglot's")
-    parser.add_argument("--profile", action="store_true", help="and write each one's kernels")
+    parser.add_argument("--profile", action="store_true", help="also write kernel profiles")
     given = parser.parse_args()
     given.corpus = given.corpus.resolve()
     peak = machine.matmul_peak()
@@ -148,12 +147,12 @@ def main() -> None:
     settings = ("size", "vocabulary", "rows", "row_length", "set")
     shape = {name: getattr(given, name) for name in settings}
     found = finished(path, shape)
-    # of this call: another one may have found the machine hotter, or take more steps
+    # of this call: another call may have measured another peak, or more steps
     measured = {"peak": peak, "steps": given.steps, "warm_up": given.warm_up}
     with tempfile.TemporaryDirectory() as folder:
         make_model(Path(folder), given)
         losses = same_loss(Path(folder), given.corpus, given.row_length)
-        print("one batch, two losses: Trainer's {:.5f}, Isoglot's {:.5f}".format(*losses))
+        print("loss of one batch: Trainer's {:.5f}, Isoglot's {:.5f}".format(*losses))
         given.out.mkdir(parents=True, exist_ok=True)
         for name in CONTESTANTS:
             done = name in found and (not given.profile or kernels_file(given.out, name).is_file())
@@ -163,7 +162,9 @@ def main() -> None:
             print(f"{name:<34}", found[name], flush=True)
             told = {"shape": shape, "losses": losses, "found": found}
             path.write_text(json.dumps(told, indent=1), encoding="utf-8")
-    print(f"\n{given.size}, {given.vocabulary:,} words, {given.rows} x {given.row_length} tokens")
+    print(
+        f"\n{given.size}, vocabulary {given.vocabulary:,}, {given.rows} x {given.row_length} tokens"
+    )
     print(table(found))
 
 

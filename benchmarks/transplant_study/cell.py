@@ -18,8 +18,10 @@ from typing import Any
 import torch
 from benchmarks.alignment.cell import score, train
 
-from isoglot.pretrain.exports import ALONG
-from isoglot.report.metrics import Metrics
+from isoglot.atomic import write_json
+from isoglot.pretraining.build import TRANSPLANTED
+from isoglot.pretraining.export import INTERMEDIATE
+from isoglot.report.metrics import RunMetrics
 from isoglot.study.transfer import heldout_losses
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -35,7 +37,7 @@ def settings_of(work: Path, arm: str) -> list[str]:
         return []
     if arm == "kd":
         return [f"objectives.distill.teacher={model}"]
-    said = [f"model.start={model}"]
+    said = [f"model.init_from={model}"]
     if arm == "dict":
         said.append(f'transplant.dictionaries=["{work.resolve()}/dictionaries/*.txt"]')
     return said
@@ -43,8 +45,8 @@ def settings_of(work: Path, arm: str) -> list[str]:
 
 def points(run: Path, work: Path) -> list[dict[str, Any]]:
     """Step by step: held-out losses by language, and Tatoeba by layer and pair, in percent."""
-    losses = heldout_losses(Metrics(run), "mlm")
-    kept = {int(model.name[len("step-") :]): model for model in (run / ALONG).glob("step-*")}
+    losses = heldout_losses(RunMetrics(run), "mlm")
+    kept = {int(model.name[len("step-") :]): model for model in (run / INTERMEDIATE).glob("step-*")}
     found = []
     for step in sorted({*kept, *map(int, losses)}):
         tatoeba: dict[int, dict[str, list[float]]] = {}
@@ -94,7 +96,7 @@ def main() -> None:
     if others:
         means["other loss"] = fmean(others)
         means["tatoeba"] = max(fmean(of.values()) for of in last["tatoeba"].values())
-    report = run / "start" / "transplant.json"
+    report = run / TRANSPLANTED / "transplant.json"
     result = {
         "arm": given.arm,
         "seed": given.seed,
@@ -105,10 +107,7 @@ def main() -> None:
         "kinds": json.loads(report.read_text())["kinds"] if report.is_file() else None,
     }
     file = given.work / "results" / f"{given.arm}-{given.seed}.json"
-    file.parent.mkdir(exist_ok=True)
-    scratch = file.with_suffix(".writing")
-    scratch.write_text(json.dumps(result, ensure_ascii=False), encoding="utf-8")
-    scratch.replace(file)
+    write_json(file, result)
 
 
 if __name__ == "__main__":

@@ -19,13 +19,13 @@ import os
 from pathlib import Path
 
 from benchmarks.alignment.choose import choose_pairs, choose_text
+from benchmarks.alignment.decontamination import EvaluationSentences
 from benchmarks.alignment.languages import LANGUAGES, PIVOT
-from benchmarks.alignment.leaks import Forbidden
 from benchmarks.alignment.sources import ENGLISH, evaluation_pairs
 from benchmarks.alignment.text import pack, write_lines
 
 from isoglot.cli.prepare import show_manifest
-from isoglot.corpus import prepare
+from isoglot.corpus.pipeline.run import prepare
 from isoglot.recipe import load_prepare
 
 NAMES = ("corpus", "english", "dictionaries", "test")
@@ -35,7 +35,7 @@ sources:
     kind: text
     format: lines
     files: {{{files}}}
-tokenizer: {{model: {model}, size: {words}, max_sentences: 300000}}
+tokenizer: {{model: {model}, vocab_size: {words}, max_sentences: 300000}}
 heldout_share: {heldout}
 """
 
@@ -43,7 +43,7 @@ heldout_share: {heldout}
 def write_raw(data: Path, work: Path, *, tokens: int, english_tokens: int) -> dict[str, int]:
     """Write text and tests; gives how many test sentences were dropped, and where."""
     tests = evaluation_pairs(data)
-    forbidden = Forbidden(
+    evaluation_sentences = EvaluationSentences(
         row for by_pair in tests.values() for rows in by_pair.values() for row in rows
     )
     for pair, rows in tests["tatoeba"].items():
@@ -53,15 +53,17 @@ def write_raw(data: Path, work: Path, *, tokens: int, english_tokens: int) -> di
         translated = []
         if language.code != PIVOT:
             # a side of its pairs is text where a language has too little of other kinds
-            translated = choose_pairs(data, language, forbidden, 30_000)
-        chosen = choose_text(data, language, forbidden, tokens, translated)
+            translated = choose_pairs(data, language, evaluation_sentences, 30_000)
+        chosen = choose_text(data, language, evaluation_sentences, tokens, translated)
         files.append(work / f"raw/text/{language.code}.txt")
         write_lines(files[-1], ("\n".join([*document, ""]) for document in chosen))
-    more = choose_text(data, ENGLISH, forbidden, english_tokens, [])
+    more = choose_text(data, ENGLISH, evaluation_sentences, english_tokens, [])
     files.append(work / "raw/english.txt")
     write_lines(files[-1], ("\n".join([*document, ""]) for document in more))
-    forbidden.check(files)
-    return {place: number for place, number in sorted(forbidden.dropped.items()) if number}
+    evaluation_sentences.check(files)
+    return {
+        place: number for place, number in sorted(evaluation_sentences.dropped.items()) if number
+    }
 
 
 def write_dictionaries(data: Path, work: Path) -> None:

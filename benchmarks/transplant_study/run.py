@@ -34,7 +34,7 @@ class ArmCell(Cell):
     @override
     def command(self) -> list[str]:
         workers = min(max(self.cores - 1, 0), MOST_WORKERS)
-        settings = [f"loader.workers={workers}", *self.settings]
+        settings = [f"loader.num_workers={workers}", *self.settings]
         told = [part for setting in settings for part in ("--set", setting)]
         module = [sys.executable, "-m", "benchmarks.transplant_study.cell"]
         place = [str(self.work), self.recipe, str(self.seed)]
@@ -63,7 +63,11 @@ def steps_of(arm: str, steps: int, meta_steps: int) -> list[str]:
         return [f"stages.0.steps={meta_steps}"]
     number = steps + meta_steps if arm == "scratch-long" else steps
     each = max(1, number // POINTS)
-    return [f"stages.0.steps={number}", f"watch.validate_every={each}", f"export.every={each}"]
+    return [
+        f"stages.0.steps={number}",
+        f"logging.validate_every_steps={each}",
+        f"export.every_steps={each}",
+    ]
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from isoglot.report.transfer import Point, Scored, draw_transfer
+from isoglot.report.transfer import TransferCurves, TransferPoint, plot_transfer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,7 +30,7 @@ def write_tables(work: Path) -> str:
     text = "\n".join(tables(cells, layer)) + "\n"
     (work / "study.md").write_text(text, encoding="utf-8")
     (work / "study.json").write_text(json.dumps(cells, ensure_ascii=False), encoding="utf-8")
-    figure = draw_transfer([losses(cells), tatoeba(cells, layer)], x_label="steps")
+    figure = plot_transfer([losses(cells), tatoeba(cells, layer)], x_label="steps")
     (work / "study.svg").write_text(figure, encoding="utf-8")
     return text
 
@@ -47,10 +47,10 @@ def best_layer(cells: list[Cell]) -> str:
     return max(ends[0], key=lambda layer: fmean(fmean(end[layer].values()) for end in ends))
 
 
-def losses(cells: list[Cell]) -> Scored:
+def losses(cells: list[Cell]) -> TransferCurves:
     """English and other held-out losses at the points where they were noted."""
     points = [
-        Point(
+        TransferPoint(
             name=cell["arm"],
             x=float(point["step"]),
             source=point["losses"][SOURCE],
@@ -61,13 +61,13 @@ def losses(cells: list[Cell]) -> Scored:
         for point in cell["points"]
         if point["losses"]
     ]
-    return Scored(title="held-out MLM", unit="loss", points=tuple(points))
+    return TransferCurves(title="held-out MLM", unit="loss", points=tuple(points))
 
 
-def tatoeba(cells: list[Cell], layer: str) -> Scored:
+def tatoeba(cells: list[Cell], layer: str) -> TransferCurves:
     """Retrieval at the points where models were kept."""
     points = [
-        Point(
+        TransferPoint(
             name=cell["arm"],
             x=float(point["step"]),
             source=None,
@@ -77,7 +77,9 @@ def tatoeba(cells: list[Cell], layer: str) -> Scored:
         for point in cell["points"]
         if point["tatoeba"]
     ]
-    return Scored(title=f"Tatoeba, layer {layer}", unit="accuracy@1, %", points=tuple(points))
+    return TransferCurves(
+        title=f"Tatoeba, layer {layer}", unit="accuracy@1, %", points=tuple(points)
+    )
 
 
 def tables(cells: list[Cell], layer: str) -> Iterator[str]:

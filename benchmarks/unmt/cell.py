@@ -23,17 +23,17 @@ from rich.console import Console
 from transformers.utils import logging
 
 from isoglot.corpus import Corpus
-from isoglot.evaluate.bleu import bleu
+from isoglot.evaluation.bleu import bleu
 from isoglot.models.translator import Translator
-from isoglot.pretrain.config import objectives_of
-from isoglot.pretrain.run import pretrain
+from isoglot.pretraining.config import objectives_of
+from isoglot.pretraining.run import pretrain
 from isoglot.recipe import dump, load_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from isoglot.pretrain.stage import Step
-    from isoglot.recipe.schema import Recipe
+    from isoglot.pretraining.config import Recipe
+    from isoglot.pretraining.train_step import StepResult
 
 BLEU = "bleu.json"
 SHOWN = 3
@@ -62,7 +62,7 @@ def run_cell(
     loaded = shortened(load_recipe(recipe, [f"seed={seed}", *settings]), share)
     started, asked = time.time(), False
 
-    def listen(step: Step) -> None:
+    def listen(step: StepResult) -> None:
         nonlocal asked
         if step.step % 500 == 0:
             numbers = {**step.losses, **step.metrics}
@@ -79,7 +79,7 @@ def run_cell(
         resume=(folder / "checkpoints").is_dir(),
         name=loaded.name,
         recipe_text=dump(loaded),
-        terminal=Console(quiet=True),
+        console=Console(quiet=True),
         on_step=listen,
     )
     if done.model is None:
@@ -99,7 +99,7 @@ def run_cells(cells: Sequence[dict[str, Any]], parallel: int) -> bool:
         return all(run_cell(**cell) for cell in cells)
     for cell in cells:  # side by side they must not count the same pairs
         for objective in objectives_of(load_recipe(cell["recipe"], cell["settings"])).values():
-            objective.prepared(Corpus.open(cell["corpus"]))
+            objective.prepare(Corpus.open(cell["corpus"]))
     with ProcessPoolExecutor(parallel, multiprocessing.get_context("spawn")) as pool:
         waiting = [pool.submit(run_cell, **cell) for cell in cells]
         finished = [one.result() for one in waiting]

@@ -5,7 +5,7 @@
 
 Prepares each pair's text (a vocabulary of its own), trains every recipe × seed, translates the
 tests and prints BLEU. What has finished is not run again; --minutes stops in time, and the next
-call goes on from the checkpoint. A small machine can make less of it: --set model.hidden=128.
+call goes on from the checkpoint. A small machine can make less of it: --set model.hidden_size=128.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from pathlib import Path
 
 from benchmarks.unmt.cell import run_cells, table
 
-from isoglot.corpus import PrepareConfig, SourceConfig, TokenizerConfig, prepare
+from isoglot.corpus.pipeline.plan import PrepareConfig
+from isoglot.corpus.pipeline.run import prepare
+from isoglot.corpus.reading.sources import SourceConfig
+from isoglot.corpus.tokenization.build import TokenizerConfig
 
 RECIPES = Path(__file__).parent / "recipes"
 USUAL = ("real-mass", "real-mass+gc", "real-none")
@@ -80,7 +83,9 @@ def prepared(
                 files={code: (f"text/{code}.txt",) for code in codes},
             )
         },
-        tokenizer=TokenizerConfig(size=vocabulary, byte_fallback=False, character_coverage=1.0),
+        tokenizer=TokenizerConfig(
+            vocab_size=vocabulary, byte_fallback=False, character_coverage=1.0
+        ),
     )
     prepare(config, folder / "corpus", base=raw)
     pair = raw.name if most is None else folder.name

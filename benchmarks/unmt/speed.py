@@ -12,6 +12,7 @@ import argparse
 import statistics
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import AutoModelForSeq2SeqLM
@@ -51,14 +52,16 @@ def main() -> None:
     print(f"translator {ours:.2f} s, generate {theirs:.2f} s: {share:.0f} % of its speed")
 
 
-def batches_of(translator: Translator, lines: list[str], source: str, target: str) -> list[dict]:
+def batches_of(
+    translator: Translator, lines: list[str], source: str, target: str
+) -> list[dict[str, Any]]:
     """What `generate` is to be given: the translator's own batches."""
-    found: list[dict] = []
-    usual = Seq2Seq.write
+    found: list[dict[str, Any]] = []
+    usual = Seq2Seq.generate
 
     def noting(seq2seq, rows, languages, settings):
         there = rows.sequences >= 0
-        limit = int(settings.limit(there.sum(dim=1) - 2).max())
+        limit = int(settings.max_lengths(there.sum(dim=1) - 2).max())
         first = translator.seq2seq.vocabulary.language_token(int(languages[0]))
         found.append(
             {
@@ -68,17 +71,17 @@ def batches_of(translator: Translator, lines: list[str], source: str, target: st
                 "max_length": 1 + limit,
                 "num_beams": 1,
                 "do_sample": False,
-                "suppress_tokens": seq2seq.never,
+                "suppress_tokens": seq2seq.suppress_tokens,
             }
         )
         return usual(seq2seq, rows, languages, settings)
 
-    Seq2Seq.write = noting
+    Seq2Seq.generate = noting
     try:
         for _ in translator.translate(lines, source, target):
             pass
     finally:
-        Seq2Seq.write = usual
+        Seq2Seq.generate = usual
     return found
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from benchmarks.unmt.cell import run_cells, table
 from rich.console import Console
 
-from isoglot.demo.world import named_corpus
+from isoglot.demo.testbed_corpus import named_corpus
 
-WORLD = "testbed-uneven-small-en-es"
+WORLD = "testbed-zipf-small-en-es"
 LANGUAGES = ("en", "es")
 RECIPES = Path(__file__).parent / "recipes"
 USUAL = ("unmt-mass-tiny", "none", "unmt-mass-tiny+gc", "unmt-xlm-tiny")

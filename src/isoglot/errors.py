@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 class IsoglotError(ValueError):
-    """Something the user can mend. The command line prints the message alone and exits with 1."""
+    """An error that the user can correct; the command line prints its message and exits with 1."""
 
 
 class RecipeError(IsoglotError):
-    """A recipe or a prepare file says something impossible; lists every fault at once."""
+    """A recipe or a prepare file says something impossible; lists every error at once."""
 
 
 class CorpusError(IsoglotError):
@@ -23,6 +24,10 @@ class CorpusError(IsoglotError):
 
 class ModelError(IsoglotError):
     """A model folder cannot be opened, or its architecture cannot run packed rows."""
+
+
+class WriteError(IsoglotError, OSError):
+    """A file or folder cannot be written: the disk is full, or permission is missing."""
 
 
 class CheckpointError(IsoglotError):
@@ -47,3 +52,19 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return f"did you mean {close[0]!r}?"
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return "known: " + ", ".join(names[:_NAMED]) + more
+
+
+def import_class(
+    path: str, base: Any, subject: str, error: type[IsoglotError] = RecipeError
+) -> Any:
+    """The class at `package.module:Class`, which must derive from `base`."""
+    module, _, attribute = path.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as reason:
+        raise error(
+            f"{subject} cannot be imported: {reason}. A module of your own must be on PYTHONPATH."
+        ) from reason
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise error(f"{subject} is not a subclass of isoglot.{base.__name__}.")
+    return found

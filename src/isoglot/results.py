@@ -1,21 +1,20 @@
-"""Scores as they are kept: each with its task's version, its count and its direction.
+"""Results files: scores with the task's version, the number of examples and the direction.
 
-A results file is a JSON object with `schema`, what was scored (model, fingerprint, isoglot's
-version) and a list of `Score`s. Scores of different task versions are not comparable. Schema 2
-added a score's seed and scenario, and the commit and the selection rule of the whole file; schema 3
-keeps these two with each score, since a file grows over time; schema 4 added the epoch. Files of
-all schemas are read.
+A results file is a JSON object with `schema`, the model (its folder, the fingerprint of its
+weights), isoglot's version and a list of `Score`s. Scores of different task versions are not
+comparable. Schema 3 and 4 are read; in older files commit and selection rule were not kept with
+each score, and they are refused.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING
 
 from isoglot import __version__
+from isoglot.atomic import write_json
 from isoglot.errors import IsoglotError
-from isoglot.whole_file import write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,10 +23,11 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 SCHEMA = 4
+_OLDEST_SCHEMA = 3
 
 
 class ResultsError(IsoglotError):
-    """A results file cannot be read, or is of another model."""
+    """A results file cannot be read, or has scores of another model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,29 +36,29 @@ class Score:
 
     task: str
     version: int
-    """Rises when scores of the task stop being comparable."""
+    """Version of the task; scores of different versions are not comparable."""
     language: str
     metric: str
     value: float
-    """A share is between 0 and 1, also where official scripts print percent."""
+    """Shares are between 0 and 1, also where official scripts print percent."""
     count: int
-    """What the value is a mean over."""
+    """Number of examples that the value is a mean over."""
     higher_is_better: bool = True
     layer: int | None = None
-    """Layer of the encoder that was read, 0 for the embeddings; none where it does not apply."""
+    """Layer of the encoder, 0 for the embeddings; none if no layer was chosen."""
     seed: int | None = None
-    """Seed of the fine-tuning; none where nothing was trained."""
+    """Random seed of the fine-tuning; none without fine-tuning."""
     scenario: str | None = None
-    """What was trained on (zero-shot, ...), or how features were read; none: in the usual way."""
+    """Fine-tuning scenario (`zero-shot from en, xtreme`) or feature settings; none: defaults."""
     selection: str | None = None
-    """How the checkpoint of the fine-tuning was chosen; none where nothing was trained."""
+    """Selection rule of the fine-tuned checkpoint; none without fine-tuning."""
     epoch: int | None = None
-    """Epoch, from 1, whose model was scored; none where nothing was trained."""
+    """Epoch, from 1, of the model that was scored; none without fine-tuning."""
     commit: str | None = None
-    """Commit of the code that scored, where it is known."""
+    """Git commit of the code that scored, if known."""
 
 
-_OF_A_SCORE = tuple(field.name for field in fields(Score))
+_SCORE_FIELDS = tuple(field.name for field in fields(Score))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,30 +70,29 @@ class Results:
     """SHA-256 of the model's weights."""
     scores: tuple[Score, ...]
 
-    def write(self, file: Path, *, averages: Iterable[DataclassInstance] = ()) -> None:
-        """Write the results as JSON, whole or not at all.
+    def merged(self, scores: Iterable[Score]) -> Results:
+        """These results with other scores added; they replace scores of the same thing."""
+        added = tuple(scores)
+        again = {_identity(score) for score in added}
+        kept = (score for score in self.scores if _identity(score) not in again)
+        return replace(self, scores=(*kept, *added))
 
-        Averages (`evaluate.averages`) are for whoever reads the file; `read` leaves them, as they
-        follow from the scores.
-        """
+    def write(self, file: Path, *, averages: Iterable[DataclassInstance] = ()) -> None:
+        """Write the results as JSON, atomically; averages are for people, `read` ignores them."""
         content = {
             "schema": SCHEMA,
             "isoglot": __version__,
             "model": self.model,
             "fingerprint": self.fingerprint,
-            # there may be many thousands, and all they hold is plain: asdict would copy deeply
-            "scores": [{name: getattr(each, name) for name in _OF_A_SCORE} for each in self.scores],
+            # asdict copies deeply, which is slow for thousands of flat scores
+            "scores": [{name: getattr(s, name) for name in _SCORE_FIELDS} for s in self.scores],
             "averages": [asdict(average) for average in averages],
         }
         write_json(file, content, indent=1)
 
     @classmethod
     def read(cls, file: Path) -> Results:
-        """Read a results file of this schema or an earlier one.
-
-        Raises:
-            ResultsError: the file is missing, is no results file, or comes from a later version.
-        """
+        """Read a results file; a damaged file, or another schema, is a `ResultsError`."""
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
         except OSError as error:
@@ -108,11 +107,16 @@ class Results:
                 f"{file}: has schema {schema} and this version reads up to {SCHEMA}. "
                 f"It was written by isoglot {content.get('isoglot')}; install that one."
             )
+        if schema < _OLDEST_SCHEMA:
+            raise ResultsError(
+                f"{file}: has schema {schema} and this version reads {_OLDEST_SCHEMA} to {SCHEMA}. "
+                "Evaluate again."
+            )
         try:
             return cls(
                 model=content["model"],
                 fingerprint=content["fingerprint"],
-                scores=tuple(_score(score, content) for score in content["scores"]),
+                scores=tuple(Score(**score) for score in content["scores"]),
             )
         except (KeyError, TypeError) as error:
             raise ResultsError(
@@ -120,9 +124,6 @@ class Results:
             ) from error
 
 
-def _score(said: dict[str, Any], content: dict[str, Any]) -> Score:
-    """One score; what schema 2 says of the whole file is said of it."""
-    whole = {"commit": content.get("commit")}
-    if said.get("seed") is not None:
-        whole["selection"] = content.get("selection")
-    return Score(**{**whole, **said})
+def _identity(score: Score) -> Score:
+    """A score without its value: equal for two scores of the same thing."""
+    return replace(score, value=0.0, count=0, commit=None, selection=None, epoch=None)

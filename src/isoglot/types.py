@@ -1,8 +1,7 @@
-"""The values that cross folders: vocabulary, examples, sequences, rows and batches.
+"""The data types that folders exchange: vocabulary, examples, sequences, rows and batches.
 
-One sequence type serves every encoder objective (see `Sequence`); one mask rule says who may look
-at whom inside it (`Rule`, `ALLOW`); packed into `Rows`, the sequences of all objectives go through
-the encoder in one pass.
+Every objective builds the same `Sequence`; a `MaskRule` gives its attention pattern. Packed into
+`Rows`, the sequences of all objectives go through the encoder in one forward pass.
 
     Text, Pair, ...  --objective.build-->  Sequence  --pack-->  Rows  --encode-->  losses
 """
@@ -27,20 +26,21 @@ IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
+Rng = np.random.Generator
 
 IGNORE = -100
-"""The target of a position where nothing is predicted (cross-entropy's own ignore index)."""
+"""The target of a position without a prediction: the `ignore_index` of cross-entropy."""
 
 
-class Rule(IntEnum):
-    """Who may look at whom inside a sequence, as a table over the tokens' parts (`ALLOW`)."""
+class MaskRule(IntEnum):
+    """The attention pattern of a sequence, a table over the roles of its tokens (`ALLOW`)."""
 
     FULL = 0
-    """Every token sees every token: MLM, TLM, sentences, descriptions."""
+    """Every token attends to every token: MLM, TLM, sentences, descriptions."""
     TRANSLATE = 1
-    """Part 0 is a sentence and sees itself; part 1, slots of its translation, sees both parts."""
+    """The sentence (role 0) attends to itself; a slot (role 1) to the sentence and all slots."""
     GENERATE = 2
-    """Part 0 is a sentence and sees itself; a slot (part 1) sees the sentence and itself only."""
+    """The sentence (role 0) attends to itself; a slot (role 1) to the sentence and itself."""
 
 
 ALLOW: npt.NDArray[np.bool_] = np.array(
@@ -50,12 +50,12 @@ ALLOW: npt.NDArray[np.bool_] = np.array(
         [[True, False], [True, False]],
     ]
 )
-"""`ALLOW[rule][part of the query][part of the key]`. A token always sees itself besides."""
+"""`ALLOW[rule][role of the query][role of the key]`. A token always attends to itself, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """What batching needs to know of a tokenizer: sizes, special ids, where words start."""
+    """The tokenizer as batching sees it: size, special ids, which ids begin a word."""
 
     size: int
     """Number of ids the tokenizer can produce, special tokens included."""
@@ -68,7 +68,7 @@ class Vocabulary:
     special: tuple[int, ...]
     """All special ids, ascending: never masked, never drawn as a random replacement."""
     word_starts: BoolArray
-    """For each id: does this piece begin a new word? Drives whole-word masking."""
+    """For each id: does it begin a word? Read by whole-word masking."""
     is_special: BoolArray = field(init=False, repr=False, compare=False)
     """For each id: is it special?"""
     ordinary: LongArray = field(init=False, repr=False, compare=False)
@@ -81,7 +81,7 @@ class Vocabulary:
         object.__setattr__(self, "ordinary", np.flatnonzero(~is_special))
 
     def language_token(self, language: int) -> int:
-        """The id of a language's own token, which an encoder-decoder has after all of these."""
+        """The id of a language's token, which an encoder-decoder adds after the tokenizer's."""
         return self.size + language
 
 
@@ -89,20 +89,21 @@ class Vocabulary:
 class Text:
     """One draw from a text stream: consecutive sentences of one language.
 
-    No special tokens at the edges; separators between sentences if the stream was asked for them.
+    No special tokens at the edges; separators between sentences with `separators: true`.
     """
 
     ids: IntArray
     sentences: IntArray
     """Index of the sentence of each token, from 0."""
     language: int
-    other_language: int = -1
-    """Another language of the corpus, drawn with the text; -1 where there is none."""
+    target_language: int = -1
+    """Another language of the corpus, drawn with the text, that `btmlm` and `backtranslate`
+    generate; -1 if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """One draw from a stream of translations: two sentences, in the order the stream drew."""
+    """One draw from a parallel stream: a sentence and its translation, in the drawn order."""
 
     first: IntArray
     second: IntArray
@@ -112,15 +113,15 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """One draw of mentions: an entity's name in its context, and the entity's description."""
+    """One draw of mentions: an entity's name in its context, and a description of the entity."""
 
     context: IntArray
     sentences: IntArray
     """Index of the sentence of each token of the context, from 0."""
     start: int
-    """Where the name begins in the context."""
+    """The first token of the name in the context."""
     end: int
-    """Where it has ended."""
+    """The token after the name's last."""
     language: int
     entity: int
     description: IntArray
@@ -128,8 +129,8 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """One draw of triples: descriptions of a subject and an object, and how they are related."""
+class TripleExample:
+    """One draw of triples: descriptions of subject and object, and the relation's number."""
 
     subject: IntArray
     subject_language: int
@@ -137,18 +138,18 @@ class Statement:
     object: IntArray
     object_language: int
     object_entity: int
-    known: LongArray
-    """All entities that the relation is known to lead to from the subject, this object too."""
+    known_objects: LongArray
+    """All entities that are objects of this subject and relation, this one included."""
 
 
-Example = Text | Pair | Mention | Statement
+Example = Text | Pair | Mention | TripleExample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sequence:
-    """What every objective builds: tokens that are encoded together and see no other sequence.
+    """The input that an objective builds; its tokens attend to no other sequence.
 
-    All arrays have one entry a token. The original ids are always
+    Every array has one entry per token. The ids before masking are always
     `where(targets != IGNORE, targets, ids)`.
     """
 
@@ -157,15 +158,15 @@ class Sequence:
     """From 0; the model adds its own offset (XLM-R starts at 2)."""
     languages: IntArray
     sentences: IntArray
-    parts: IntArray
-    """The token's role, read by the rule: 0 a sentence, 1 a slot."""
+    roles: IntArray
+    """The token's role, which the mask rule reads: 0 sentence, 1 slot."""
     targets: IntArray
-    """The original id where it must be predicted, else IGNORE."""
-    rule: Rule = Rule.FULL
-    sites: Mapping[str, LongArray] = field(default_factory=dict)
-    """Named positions an objective wants back: the [CLS], the first token of a mention, ..."""
+    """The original id where it is predicted, else IGNORE."""
+    rule: MaskRule = MaskRule.FULL
+    markers: Mapping[str, LongArray] = field(default_factory=dict)
+    """Named positions that the objective's loss reads: [CLS], a mention's first token, ..."""
     labels: Mapping[str, LongArray] = field(default_factory=dict)
-    """Named numbers an objective wants back: what a sentence is, an entity, a relation, ..."""
+    """Named numbers that the objective's loss reads: a sentence's hash, an entity, ..."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -183,23 +184,23 @@ class Rows:
     positions: Tensor
     languages: Tensor
     sentences: Tensor
-    parts: Tensor
+    roles: Tensor
     rules: Tensor
     sequences: Tensor
     """Index of the token's sequence inside its row, -1 for padding."""
-    whole: bool = field(default=False, init=False)
-    """Is every row one sequence, without padding, of which every token sees every token? False is
-    never wrong, only slower."""
+    unmasked: bool = field(default=False, init=False)
+    """Is every row one unpadded sequence with full attention? False is always correct, and
+    slower."""
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Rows:
         """The same rows with every tensor changed."""
         changed = Rows(**{name: change(tensor) for name, tensor in self.tensors().items()})
-        changed.whole = self.whole
+        changed.unmasked = self.unmasked
         return changed
 
     def tensors(self) -> dict[str, Tensor]:
-        """All of them, by name."""
-        return {name: getattr(self, name) for name in self.__slots__ if name != "whole"}
+        """All tensors, by name."""
+        return {name: getattr(self, name) for name in self.__slots__ if name != "unmasked"}
 
     def to(self, device: torch.device | str) -> Rows:
         """The same rows on a device."""
@@ -208,90 +209,90 @@ class Rows:
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """One micro-batch: the main rows, what is predicted where, and what each objective wants back.
+    """One micro-batch: the main rows, the targets, and the markers and labels of each objective.
 
-    `positions`, `targets` and `weights` list the prediction sites of all objectives, objective by
-    objective; `spans[name]` is the slice of one. A site is a flat index into rows (b * L + l).
-    `weights` is 1 at a real site and 0 where the buffer is padded to a fixed capacity.
+    `target_positions`, `targets` and `target_weights` list the target positions of all objectives,
+    objective by objective; `target_slices[name]` is the slice of one. A target position is a flat
+    index into the main rows (b * L + l). A weight is 1 for a target, 0 for padding of the list.
     """
 
     rows: Rows
-    positions: Tensor
+    target_positions: Tensor
     targets: Tensor
-    weights: Tensor
-    spans: dict[str, tuple[int, int]]
-    sites: dict[str, dict[str, Tensor]]
-    """objective -> site name -> flat indices into the main rows."""
-    side: dict[str, Rows]
-    """objective -> rows that only its `before_pass` encodes."""
-    side_sites: dict[str, dict[str, Tensor]]
-    """objective -> site name -> flat indices into its side rows."""
+    target_weights: Tensor
+    target_slices: dict[str, tuple[int, int]]
+    markers: dict[str, dict[str, Tensor]]
+    """objective -> marker -> flat indices into the main rows."""
+    aux_rows: dict[str, Rows]
+    """objective -> auxiliary rows, which only its `before_forward` encodes."""
+    aux_markers: dict[str, dict[str, Tensor]]
+    """objective -> marker -> flat indices into its auxiliary rows."""
     labels: dict[str, dict[str, Tensor]]
-    """objective -> label name -> numbers, in the order of its sequences, side rows included."""
-    counts: dict[str, int]
-    """objective -> number of things it predicts here, known before the pass."""
+    """objective -> label -> numbers, in the order of its sequences, auxiliary ones included."""
+    num_targets: dict[str, int]
+    """objective -> number of its predictions, known before the forward pass."""
     num_tokens: int
-    """Tokens that are not padding, main rows only."""
+    """Tokens of the main rows without padding."""
     cursor: Cursor | None = None
-    """Where the data goes on after the step that this micro-batch belongs to."""
+    """The state of the data after the step that this micro-batch belongs to."""
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch with every tensor on a device, without waiting where memory is pinned."""
+        """The batch on a device; the copy is asynchronous where memory is pinned."""
         return self.map(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pin_memory(self) -> Batch:
-        """The same batch in page-locked memory (called by the loader)."""
+        """The batch in page-locked memory; called by torch's DataLoader."""
         return self.map(lambda tensor: tensor.pin_memory())
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        """The same batch with every tensor changed, always in the same order."""
+        """The batch with every tensor changed, always in the same order."""
 
-        def named(sites: dict[str, dict[str, Tensor]]) -> dict[str, dict[str, Tensor]]:
-            return {o: {n: change(v) for n, v in of.items()} for o, of in sites.items()}
+        def named(tensors: dict[str, dict[str, Tensor]]) -> dict[str, dict[str, Tensor]]:
+            return {o: {n: change(v) for n, v in of.items()} for o, of in tensors.items()}
 
         return replace(
             self,
             rows=self.rows.map(change),
-            positions=change(self.positions),
+            target_positions=change(self.target_positions),
             targets=change(self.targets),
-            weights=change(self.weights),
-            sites=named(self.sites),
-            side={name: rows.map(change) for name, rows in self.side.items()},
-            side_sites=named(self.side_sites),
+            target_weights=change(self.target_weights),
+            markers=named(self.markers),
+            aux_rows={name: rows.map(change) for name, rows in self.aux_rows.items()},
+            aux_markers=named(self.aux_markers),
             labels=named(self.labels),
         )
 
 
 @dataclass(slots=True, kw_only=True)
 class Decoding:
-    """The decoder's side of a micro-batch: padded, one row for each sequence to write."""
+    """The decoder's input and targets: padded rows, one for each sequence to generate."""
 
     rows: Rows
-    sources: Tensor
-    """(B') the main row that each row reads."""
-    positions: Tensor
-    """Flat indices into `rows` of all prediction sites, objective by objective."""
+    source_rows: Tensor
+    """(B') the main row that each decoder row cross-attends to."""
+    target_positions: Tensor
+    """Flat indices into `rows` of all target positions, objective by objective."""
     targets: Tensor
-    spans: dict[str, tuple[int, int]]
-    """objective -> its slice of `positions` and `targets`."""
+    target_slices: dict[str, tuple[int, int]]
+    """objective -> its slice of `target_positions` and `targets`."""
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Decoding:
         """The same with every tensor changed."""
         return replace(
             self,
             rows=self.rows.map(change),
-            sources=change(self.sources),
-            positions=change(self.positions),
+            source_rows=change(self.source_rows),
+            target_positions=change(self.target_positions),
             targets=change(self.targets),
         )
 
 
 @dataclass(slots=True, kw_only=True)
 class Seq2SeqBatch(Batch):
-    """A micro-batch of an encoder-decoder: the main rows are padded, one sequence each.
+    """A micro-batch of an encoder-decoder: padded main rows, one source sequence each.
 
-    Their prediction sites are the hidden tokens; an objective that decodes predicts them, or
-    others, in `decoding` instead.
+    The targets of the main rows are masked tokens; an objective with a decoder predicts the
+    targets of `decoding` instead.
     """
 
     decoding: Decoding
@@ -299,7 +300,7 @@ class Seq2SeqBatch(Batch):
     """The id of padding."""
 
     def widen(self, width: int) -> None:
-        """Make the main rows at least so wide, with padding; what points into them follows."""
+        """Pad the main rows to at least a width; flat indices into them are moved."""
         old = self.rows.ids.shape[1]
         if width <= old:
             return
@@ -313,8 +314,8 @@ class Seq2SeqBatch(Batch):
         def moved(flat: Tensor) -> Tensor:
             return flat // old * width + flat % old
 
-        self.positions = moved(self.positions)
-        self.sites = {o: {n: moved(v) for n, v in of.items()} for o, of in self.sites.items()}
+        self.target_positions = moved(self.target_positions)
+        self.markers = {o: {n: moved(v) for n, v in of.items()} for o, of in self.markers.items()}
 
     @override
     def map(self, change: Callable[[Tensor], Tensor]) -> Seq2SeqBatch:
@@ -324,24 +325,24 @@ class Seq2SeqBatch(Batch):
 
 
 class Draw(NamedTuple):
-    """One draw: which cell of the mixture, and the how-manieth draw from that cell it is."""
+    """One draw: a component of the mixture, and how many draws it had before this one."""
 
-    cell: int
+    component: int
     counter: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """All the state of the data: what follows is a function of it and of the recipe."""
+    """The whole state of the data: all later batches are a function of it and of the recipe."""
 
     step: int = 0
     """Steps taken in this stage."""
     counters: tuple[int, ...] = ()
-    """Draws taken from each cell (source, language)."""
+    """Draws taken from each component of the mixture."""
     pending: tuple[Draw, ...] = ()
     """Draws taken but not yet packed, oldest first."""
 
     @property
     def draws(self) -> int:
-        """Draws taken so far; the n-th draw's cell is a function of the seed and n."""
+        """Draws taken so far; the n-th draw's component is a function of the seed and n."""
         return sum(self.counters)

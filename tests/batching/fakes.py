@@ -1,4 +1,4 @@
-"""Streams without files: parts of given sizes, and data halves that only lay tokens out."""
+"""Streams without files: slices of given sizes, and objectives that copy tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import numpy as np
 from typing_extensions import override
 
 from isoglot.batching.mixture import Mixture, OpenStream
-from isoglot.batching.streams import Part, SequenceMaker, TextStream
+from isoglot.batching.streams import LanguageSlice, TextStream
+from isoglot.corpus import Corpus
+from isoglot.models.encoder import Encoder
+from isoglot.objectives.base import Objective, ObjectiveModule
 from isoglot.types import (
     IGNORE,
     Example,
@@ -33,7 +36,7 @@ VOCABULARY = Vocabulary(
 )
 
 
-class FakePart(Part):
+class FakeSlice(LanguageSlice):
     """Example i has `sizes[i]` tokens, all of them 10 + i."""
 
     def __init__(self, language: str, sizes: List[int], source: str = "fake") -> None:
@@ -43,11 +46,11 @@ class FakePart(Part):
         self.num_dropped = 0
 
     @override
-    def sizes(self, indices: LongArray, chances: FloatArray) -> IntArray:
+    def sizes(self, indices: LongArray, uniforms: FloatArray) -> IntArray:
         return self.lengths[indices][:, None]
 
     @override
-    def example(self, index: int, chance: float) -> Text:
+    def example(self, index: int, uniform: float) -> Text:
         ids = np.full(self.lengths[index], 10 + index, np.int32)
         return Text(ids=ids, sentences=np.zeros_like(ids), language=0)
 
@@ -56,36 +59,25 @@ class FakePart(Part):
         return f"{self.name}, row {index}"
 
 
-@dataclass(frozen=True)
-class Plain:
-    """Makes `copies` sequences of each example, the last `num_side` of them side rows."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plain(Objective):
+    """Builds `copies` sequences of each example, the last `num_aux_sequences` auxiliary."""
 
     copies: int = 1
-    num_side: ClassVar[int] = 0
-    counts: ClassVar[str | None] = None
-    host_sites: ClassVar[tuple[str, ...]] = ()
-    decodes: ClassVar[bool] = False
 
-    def hosts(self) -> tuple[str, ...]:
-        return ()
-
-    def wants(self, language: str) -> bool:
-        return True
-
-    def ride(
-        self, hosted: tuple[Sequence, ...], vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> tuple[Sequence, ...]:
-        raise NotImplementedError
-
+    @override
     def lengths(self, sizes: IntArray) -> IntArray:
         return np.repeat(sizes, self.copies, axis=1)
 
-    def reach(self, sizes: IntArray) -> IntArray:
-        return np.asarray(sizes.max(axis=1), np.int32)
-
+    @override
     def max_targets(self, sizes: IntArray) -> IntArray:
         return np.full(len(sizes), self.copies, np.int32)
 
+    @override
+    def build_module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:
+        raise NotImplementedError
+
+    @override
     def build(
         self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator
     ) -> tuple[Sequence, ...]:
@@ -93,7 +85,7 @@ class Plain:
         made = []
         for number in range(self.copies):
             targets = np.full(len(example.ids), IGNORE, np.int32)
-            if number < self.copies - self.num_side:
+            if number < self.copies - self.num_aux_sequences:
                 targets[0] = int(rng.integers(10, 900))
             made.append(
                 Sequence(
@@ -101,34 +93,31 @@ class Plain:
                     positions=np.arange(len(example.ids), dtype=np.int32),
                     languages=np.zeros_like(example.ids),
                     sentences=example.sentences,
-                    parts=np.zeros_like(example.ids),
+                    roles=np.zeros_like(example.ids),
                     targets=targets,
-                    sites={"first": np.zeros(1, np.int64)},
+                    markers={"first": np.zeros(1, np.int64)},
                 )
             )
         return tuple(made)
 
-    def build_beside(
-        self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator, longest: int
-    ) -> tuple[Sequence, ...]:
-        return self.build(example, vocabulary, rng)
 
-
-@dataclass(frozen=True)
-class Sided(Plain):
-    """Two sequences, the second in side rows."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithAux(Plain):
+    """Two sequences, the second in auxiliary rows."""
 
     copies: int = 2
-    num_side: ClassVar[int] = 1
+    num_aux_sequences: ClassVar[int] = 1
 
 
 def open_stream(
-    parts: List[Part], *makers: SequenceMaker, share: float = 1.0, **settings: object
+    slices: List[LanguageSlice], *objectives: Objective, share: float = 1.0, **settings: object
 ) -> OpenStream:
-    names = tuple(f"m{i}" for i in range(len(makers)))
+    names = tuple(f"m{i}" for i in range(len(objectives)))
     config = TextStream(objectives=names, share=share, **settings)  # type: ignore[arg-type]
     return OpenStream(
-        config=config, parts=tuple(parts), makers=tuple(zip(names, makers, strict=True))
+        config=config,
+        slices=tuple(slices),
+        objectives=tuple(zip(names, objectives, strict=True)),
     )
 
 

@@ -1,3 +1,7 @@
+"""Batches of one or more processes and workers, full rows, and the single shared buffer."""
+
+from __future__ import annotations
+
 import lzma
 import subprocess
 import sys
@@ -7,15 +11,23 @@ import numpy as np
 import pytest
 import torch
 
-from isoglot.batching.builder import Canvas
-from isoglot.batching.loader import Loader, LoaderConfig, open_streams
+from isoglot.batching.builder import RowBuffer
+from isoglot.batching.loader import Loader, LoaderConfig, open_streams, to_shared_buffer
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import ParallelStream, TextStream
-from isoglot.corpus import Corpus, PrepareConfig, SourceConfig, TokenizerConfig, prepare
+from isoglot.corpus import Corpus
+from isoglot.corpus.pipeline.plan import PrepareConfig
+from isoglot.corpus.pipeline.run import prepare
+from isoglot.corpus.reading.sources import SourceConfig
+from isoglot.corpus.tokenization.build import TokenizerConfig
 from isoglot.errors import RecipeError
-from isoglot.objectives import MLM, TLM
-from isoglot.testbed import write
-from isoglot.types import Cursor, Rule, Sequence
+from isoglot.objectives.camlm import CAMLM
+from isoglot.objectives.mass import MASS
+from isoglot.objectives.mlm import MLM
+from isoglot.objectives.moco import MoCo
+from isoglot.objectives.tlm import TLM
+from isoglot.testbed import write_raw_files
+from isoglot.types import Cursor, MaskRule, Sequence
 
 STREAMS = {
     "text": TextStream(objectives=("mlm",), share=0.5),
@@ -41,9 +53,9 @@ def same(one, other):
             torch.equal(tensor, getattr(other.rows, name))
             for name, tensor in one.rows.tensors().items()
         )
-        and torch.equal(one.positions, other.positions)
+        and torch.equal(one.target_positions, other.target_positions)
         and torch.equal(one.targets, other.targets)
-        and one.spans == other.spans
+        and one.target_slices == other.target_slices
         and one.cursor == other.cursor
     )
 
@@ -61,11 +73,11 @@ def test_one_or_more_processes_see_the_same_global_batches(corpus, world):
 
 def test_workers_change_nothing_and_prefetching_is_not_part_of_the_state(corpus):
     plain = take(loader(corpus).steps(Cursor()), 8)
-    busy = loader(corpus, workers=LoaderConfig(workers=2, prefetch=6)).steps(Cursor())
+    busy = loader(corpus, workers=LoaderConfig(num_workers=2, prefetch_factor=6)).steps(Cursor())
     first = take(busy, 3)  # the workers are far ahead by now
     cursor = first[-1][0].cursor
     del busy
-    rest = take(loader(corpus, workers=LoaderConfig(workers=2)).steps(cursor), 5)
+    rest = take(loader(corpus, workers=LoaderConfig(num_workers=2)).steps(cursor), 5)
     for expected, found in zip(plain, first + rest, strict=True):
         assert all(same(a, b) for a, b in zip(expected, found, strict=True))
 
@@ -94,7 +106,7 @@ def test_held_out_text_is_never_trained_on(corpus):
         for batch in batches:
             rows = batch.rows
             original = rows.ids.flatten().clone()
-            original[batch.positions] = batch.targets
+            original[batch.target_positions] = batch.targets
             original = original.view_as(rows.ids)
             for row, owner in zip(original, rows.sequences, strict=True):
                 for number in range(int(owner.max()) + 1):
@@ -126,32 +138,32 @@ def test_a_micro_batch_that_cannot_hold_a_draw_is_refused(corpus):
 def test_rows_know_whether_each_is_one_whole_sequence(corpus):
     cut = TextStream(objectives=("mlm",), unit="tokens", across_documents=True)
     found = []
-    for streams in ({"text": cut}, {"text": replace(cut, unit="stream")}, STREAMS):
+    for streams in ({"text": cut}, {"text": replace(cut, unit="full-sentences")}, STREAMS):
         for batch in next(loader(corpus, streams=streams).steps(Cursor())):
             sequences, rules = batch.rows.sequences, batch.rows.rules
-            assert batch.rows.whole == (not sequences.any() and not rules.any())
-            found.append(batch.rows.whole)
-            assert batch.to("cpu").rows.whole == batch.rows.whole
+            assert batch.rows.unmasked == (not sequences.any() and not rules.any())
+            found.append(batch.rows.unmasked)
+            assert batch.to("cpu").rows.unmasked == batch.rows.unmasked
     assert {True, False} == set(found)
 
 
-@pytest.mark.parametrize("rule", list(Rule))
+@pytest.mark.parametrize("rule", list(MaskRule))
 def test_slots_are_never_whole(rule):
     """However full the row: some of its tokens do not see all of it."""
     ids = np.arange(6, dtype=np.int32)
     zeros = np.zeros_like(ids)
     sequence = Sequence(
-        ids=ids, positions=ids, languages=zeros, sentences=zeros, parts=zeros, targets=zeros,
+        ids=ids, positions=ids, languages=zeros, sentences=zeros, roles=zeros, targets=zeros,
         rule=rule,
     )  # fmt: skip
-    canvas = Canvas(1, 6, pad=1)
+    canvas = RowBuffer(1, 6, pad=1)
     canvas.put(sequence, 0, 0)
-    assert canvas.rows().whole == (rule is Rule.FULL)
+    assert canvas.rows().unmasked == (rule is MaskRule.FULL)
 
 
-def test_fixed_sites_have_one_size(corpus):
-    steps = loader(corpus, fixed_sites=True).steps(Cursor())
-    sizes = {len(batch.positions) for batches in take(steps, 10) for batch in batches}
+def test_padded_targets_have_one_size(corpus):
+    steps = loader(corpus, pad_targets=True).steps(Cursor())
+    sizes = {len(batch.target_positions) for batches in take(steps, 10) for batch in batches}
     assert len(sizes) == 1
 
 
@@ -170,7 +182,7 @@ def test_rows_of_real_translations_are_full(data_folder, tmp_path):
         f"en-{code}": ("en-web.tsv", f"{code}.tsv") for code in ("de", "sw")
     }
     sources = {"bible": SourceConfig(kind="pairs", format="keyed", files=files)}
-    tokenizer = TokenizerConfig(size=4000, max_sentences=4000)
+    tokenizer = TokenizerConfig(vocab_size=4000, max_sentences=4000)
     config = PrepareConfig(sources=sources, tokenizer=tokenizer)
     prepare(config, tmp_path / "corpus", base=tmp_path)
     shape = BatchConfig(rows=64, micro_rows=16, row_length=256)
@@ -181,10 +193,12 @@ def test_rows_of_real_translations_are_full(data_folder, tmp_path):
 
 
 def test_rows_of_generated_translations_are_full(tmp_path):
-    write(tmp_path, languages=("en", "tr", "zh"), sentences=500, pairs=3000, test_pairs=10)
+    write_raw_files(
+        tmp_path, languages=("en", "tr", "zh"), num_sentences=500, num_pairs=3000, num_test_pairs=10
+    )
     files: dict[str, tuple[str, ...]] = {f"en-{c}": (f"pairs/en-{c}.tsv",) for c in ("tr", "zh")}
     sources = {"pairs": SourceConfig(kind="pairs", format="tsv", files=files)}
-    tokenizer = TokenizerConfig(size=2000, byte_fallback=False)
+    tokenizer = TokenizerConfig(vocab_size=2000, byte_fallback=False)
     prepare(PrepareConfig(sources=sources, tokenizer=tokenizer), tmp_path / "c", base=tmp_path)
     shape = BatchConfig(rows=64, micro_rows=16, row_length=128)
     streams = {"parallel": ParallelStream(objectives=("tlm",))}
@@ -195,7 +209,7 @@ def test_rows_of_generated_translations_are_full(tmp_path):
 
 def test_a_fixed_capacity_costs_no_room(corpus):
     free, fixed = (
-        efficiency(loader(corpus, fixed_sites=fixed).steps(Cursor()), 50, SHAPE)
+        efficiency(loader(corpus, pad_targets=fixed).steps(Cursor()), 50, SHAPE)
         for fixed in (False, True)
     )
     assert fixed > free - 0.01
@@ -208,14 +222,14 @@ from isoglot.batching.loader import Loader, LoaderConfig, open_streams
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import TextStream
 from isoglot.corpus import Corpus
-from isoglot.objectives import MLM
+from isoglot.objectives.mlm import MLM
 from isoglot.types import Cursor
 
 corpus = Corpus.open(Path(sys.argv[1]))
 streams = {"text": TextStream(objectives=("mlm",))}
 opened = open_streams(corpus, streams, {"mlm": MLM()}, row_length=64)
 shape = BatchConfig(rows=2, micro_rows=2, row_length=64)
-batches = Loader(corpus, opened, shape, workers=LoaderConfig(workers=1)).steps(Cursor())
+batches = Loader(corpus, opened, shape, workers=LoaderConfig(num_workers=1)).steps(Cursor())
 next(batches)
 raise RuntimeError("on purpose")
 """
@@ -231,3 +245,67 @@ def test_a_process_that_fails_does_not_wait_for_its_workers(corpus):
     )
     assert ended.returncode == 1
     assert "on purpose" in ended.stderr
+
+
+def tensors_of(batch):
+    found = []
+
+    def note(tensor):
+        found.append(tensor)
+        return tensor
+
+    batch.map(note)
+    return found
+
+
+def batches(corpus, streams, objectives, **settings):
+    opened = open_streams(corpus, streams, objectives, row_length=96)
+    shape = BatchConfig(rows=8, micro_rows=8, row_length=96)
+    loader = Loader(corpus, opened, shape, **settings).steps(Cursor())
+    return [next(loader)[0] for _ in range(3)]
+
+
+def cases(corpus, **settings):
+    """With auxiliary rows and labels, and with a decoder."""
+    parallel = {"parallel": ParallelStream(objectives=("moco", "camlm"))}
+    yield from batches(corpus, parallel, {"moco": MoCo(), "camlm": CAMLM()}, **settings)
+    text = {
+        "text": TextStream(objectives=("mass",), unit="sentence", target_languages=("aa", "bb"))
+    }
+    yield from batches(corpus, text, {"mass": MASS(), "mlm": MLM()}, **settings)
+
+
+def test_nothing_changes_but_where_it_lies(corpus):
+    for batch in cases(corpus):
+        packed = to_shared_buffer(batch)
+        before, after = tensors_of(batch), tensors_of(packed)
+        assert len(before) > 10
+        for old, new in zip(before, after, strict=True):
+            assert (old.dtype, old.shape) == (new.dtype, new.shape)
+            assert torch.equal(old, new)
+        assert len({tensor.untyped_storage().data_ptr() for tensor in after}) == 1
+        assert (packed.target_slices, packed.num_targets, packed.cursor) == (
+            batch.target_slices,
+            batch.num_targets,
+            batch.cursor,
+        )
+
+
+def test_workers_send_batches_so(corpus):
+    plain, sent = cases(corpus), cases(corpus, workers=LoaderConfig(num_workers=1))
+    for batch, packed in zip(plain, sent, strict=True):
+        assert all(map(torch.equal, tensors_of(batch), tensors_of(packed)))
+        assert len({tensor.untyped_storage().data_ptr() for tensor in tensors_of(packed)}) == 1
+
+
+def test_tensors_of_nothing_and_of_odd_sizes_have_their_place(corpus):
+    (batch, *_) = cases(corpus)
+    batch.labels["moco"] = {
+        "none": torch.zeros(0, 3),
+        "bytes": torch.arange(5, dtype=torch.uint8),
+        "flags": torch.tensor([True, False, True]),
+    }
+    found = to_shared_buffer(batch).labels["moco"]
+    for name, tensor in batch.labels["moco"].items():
+        assert found[name].dtype == tensor.dtype
+        assert torch.equal(found[name], tensor)

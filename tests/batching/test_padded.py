@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 
 from isoglot.batching.loader import Loader, LoaderConfig, open_streams
-from isoglot.batching.padded import PaddedPlanner, planner_of
+from isoglot.batching.padded import PaddedPlanner, build_planner
 from isoglot.batching.planner import BatchConfig, Planner
 from isoglot.batching.streams import TextStream
-from isoglot.objectives import MASS, MLM, BackTranslate, Cooccurrence, Denoise
+from isoglot.objectives.backtranslate import BackTranslate
+from isoglot.objectives.cooccurrence import Cooccurrence
+from isoglot.objectives.denoise import Denoise
+from isoglot.objectives.mass import MASS
+from isoglot.objectives.mlm import MLM
 from isoglot.types import IGNORE, Cursor, Seq2SeqBatch
-from tests.batching.fakes import FakePart, mixture, open_stream
+from tests.batching.fakes import FakeSlice, mixture, open_stream
 
 SHAPE = BatchConfig(rows=32, micro_rows=8, row_length=64)
 MAKERS = {
@@ -23,13 +27,17 @@ MAKERS = {
 
 def planner(**changes: int) -> Planner:
     rng = np.random.default_rng(0)
-    parts = [FakePart(code, rng.integers(1, 40, 500).tolist()) for code in ("aa", "bb")]
+    parts = [FakeSlice(code, rng.integers(1, 40, 500).tolist()) for code in ("aa", "bb")]
     shape = BatchConfig(**{"rows": 8, "micro_rows": 2, "row_length": 64, **changes})  # type: ignore[arg-type]
-    return planner_of(mixture(open_stream(parts, MASS())), shape, site_capacity=None)
+    return build_planner(mixture(open_stream(parts, MASS())), shape, target_capacity=None)
 
 
 def draws_of(plans):
-    return [draw for p in plans for draw in zip(p.cells.tolist(), p.counters.tolist(), strict=True)]
+    return [
+        draw
+        for p in plans
+        for draw in zip(p.draws.components.tolist(), p.draws.counters.tolist(), strict=True)
+    ]
 
 
 def test_micro_batches_keep_within_their_tokens_and_to_one_length():
@@ -37,7 +45,7 @@ def test_micro_batches_keep_within_their_tokens_and_to_one_length():
     for plans in itertools.islice(planner(rows=32, micro_rows=8).steps(Cursor()), 30):
         assert len(plans) == 4
         for plan in plans:
-            sources, targets = plan.lengths[::2], plan.lengths[1::2]
+            sources, targets = plan.draws.lengths[::2], plan.draws.lengths[1::2]
             size = len(sources) * (sources.max() + targets.max())
             assert size <= budget
             padded += size
@@ -73,7 +81,7 @@ def test_a_plan_is_a_function_of_its_cursor():
 
 
 def test_every_held_out_example_once():
-    found = [draw for plan in planner().once(100) for draw in draws_of([plan])]
+    found = [draw for plan in planner().single_pass(100) for draw in draws_of([plan])]
     assert sorted(found) == [(cell, n) for cell in range(2) for n in range(100)]
 
 
@@ -84,10 +92,10 @@ def loader(corpus, *names, workers=0, rank=0, world=1):
         corpus,
         opened,
         SHAPE,
-        workers=LoaderConfig(workers=workers),
+        workers=LoaderConfig(num_workers=workers),
         rank=rank,
         world=world,
-        fixed_sites=True,
+        pad_targets=True,
     )
 
 
@@ -100,26 +108,26 @@ def batch(corpus) -> Seq2SeqBatch:
 
 def test_what_a_batch_holds(batch, corpus):
     rows, decoding = batch.rows, batch.decoding
-    number = len(decoding.sources) // 3
+    number = len(decoding.source_rows) // 3
     assert len(rows.ids) == 4 * number
     assert rows.ids[:, 0].ge(corpus.vocabulary.size).sum() == 3 * number, "mlm begins with <s>"
     assert decoding.rows.ids[:, 0].ge(corpus.vocabulary.size).all()
-    assert set(decoding.spans) == {"mass", "denoise", "backtranslate"}
-    for name, (start, stop) in decoding.spans.items():
-        assert batch.counts[name] == stop - start > 0
-    assert batch.counts["mlm"] == np.subtract(*batch.spans["mlm"][::-1])
+    assert set(decoding.target_slices) == {"mass", "denoise", "backtranslate"}
+    for name, (start, stop) in decoding.target_slices.items():
+        assert batch.num_targets[name] == stop - start > 0
+    assert batch.num_targets["mlm"] == np.subtract(*batch.target_slices["mlm"][::-1])
     real = int((rows.sequences >= 0).sum() + (decoding.rows.sequences >= 0).sum())
     assert batch.num_tokens == real
 
 
 def test_decoder_rows_read_their_own_source(batch):
     """MASS hides in the source what the decoder must write."""
-    start, stop = batch.decoding.spans["mass"]
+    start, stop = batch.decoding.target_slices["mass"]
     width = batch.decoding.rows.ids.shape[1]
-    mine = batch.decoding.positions[start:stop] // width
-    begin, end = batch.spans["mass"]
-    hidden = batch.positions[begin:end] // batch.rows.ids.shape[1]
-    assert batch.decoding.sources[mine].equal(hidden)
+    mine = batch.decoding.target_positions[start:stop] // width
+    begin, end = batch.target_slices["mass"]
+    hidden = batch.target_positions[begin:end] // batch.rows.ids.shape[1]
+    assert batch.decoding.source_rows[mine].equal(hidden)
     assert batch.targets[begin:end].equal(batch.decoding.targets[start:stop])
     ids = batch.decoding.rows.ids
     assert (batch.decoding.targets != IGNORE).all()
@@ -127,12 +135,12 @@ def test_decoder_rows_read_their_own_source(batch):
 
 
 def test_wider_rows_keep_what_points_into_them(batch):
-    before = batch.rows.ids.flatten()[batch.positions]
-    unseen = batch.rows.ids.flatten()[batch.sites["mass"]["unseen"]]
+    before = batch.rows.ids.flatten()[batch.target_positions]
+    unseen = batch.rows.ids.flatten()[batch.markers["mass"]["unseen"]]
     wide = batch.to("cpu")
     wide.widen(batch.rows.ids.shape[1] + 7)
-    assert wide.rows.ids.flatten()[wide.positions].equal(before)
-    assert wide.rows.ids.flatten()[wide.sites["mass"]["unseen"]].equal(unseen)
+    assert wide.rows.ids.flatten()[wide.target_positions].equal(before)
+    assert wide.rows.ids.flatten()[wide.markers["mass"]["unseen"]].equal(unseen)
     assert (wide.rows.ids[:, -7:] == batch.pad).all()
     assert (wide.rows.sequences[:, -7:] == -1).all()
     assert batch.rows.ids.shape[1] == wide.rows.ids.shape[1] - 7, "the other one stays"
@@ -151,8 +159,8 @@ def test_processes_share_a_step_and_workers_change_nothing(corpus):
 
 
 def test_cooccurrence_counts_what_mass_hides(corpus):
-    makers = {**MAKERS, "cooccurrence": Cooccurrence(on=("mass",))}
+    makers = {**MAKERS, "cooccurrence": Cooccurrence(target_objectives=("mass",))}
     streams = {"text": TextStream(objectives=("mass", "cooccurrence"), unit="sentence")}
     opened = open_streams(corpus, streams, makers, row_length=64)
     batch = next(Loader(corpus, opened, SHAPE).steps(Cursor()))[0]
-    assert batch.counts["cooccurrence"] == batch.counts["mass"] > 0
+    assert batch.num_targets["cooccurrence"] == batch.num_targets["mass"] > 0

@@ -13,8 +13,8 @@ from benchmarks.alignment.cell import WAYS
 from tests.benchmarks.data_folder import write_data
 
 TINY = [
-    "model.layers=2", "model.hidden=32", "model.heads=2",
-    "batch.rows=4", "batch.micro_rows=4", "loader.workers=0",
+    "model.num_layers=2", "model.hidden_size=32", "model.num_heads=2",
+    "batch.rows=4", "batch.micro_rows=4", "loader.num_workers=0",
 ]  # fmt: skip
 
 

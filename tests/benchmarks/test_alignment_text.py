@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from benchmarks.alignment.choose import alike, choose_pairs, choose_text, fill, spread
+from benchmarks.alignment.decontamination import EvaluationSentences
 from benchmarks.alignment.languages import LANGUAGES
-from benchmarks.alignment.leaks import Forbidden
 from benchmarks.alignment.sentences import essence, is_sentence, split, tidy
 from benchmarks.alignment.sources import documents, evaluation_pairs, pairs
 
@@ -112,29 +112,29 @@ def test_no_test_sentence_is_trained_on(data, tmp_path):
     found = evaluation_pairs(data)
     assert found["tatoeba"]["en-de"] == [("It is a test.", "Das ist ein Test.")]
     assert len(found["ntrex"]) == len(found["tatoeba"]) == 9
-    forbidden = Forbidden(
+    evaluation_sentences = EvaluationSentences(
         row for by_pair in found.values() for rows in by_pair.values() for row in rows
     )
-    chosen = choose_pairs(data, BY_CODE["de"], forbidden, 100)
-    assert forbidden.dropped["pairs/tatoeba-challenge/de"] == 1, (
+    chosen = choose_pairs(data, BY_CODE["de"], evaluation_sentences, 100)
+    assert evaluation_sentences.dropped["pairs/tatoeba-challenge/de"] == 1, (
         "das ist ein test, in small letters"
     )
     assert len(chosen) == 30
-    text = choose_text(data, BY_CODE["de"], forbidden, 10_000, chosen)
-    assert forbidden.dropped["text/lingua_sentences/de"] == 1
+    text = choose_text(data, BY_CODE["de"], evaluation_sentences, 10_000, chosen)
+    assert evaluation_sentences.dropped["text/lingua_sentences/de"] == 1
     written = [sentence for document in text for sentence in document]
     assert len(written) == len(set(written)), "each sentence once"
-    assert not forbidden.known & set(map(essence, written))
+    assert not evaluation_sentences.known & set(map(essence, written))
 
     leak = tmp_path / "leak.tsv"
     leak.write_text("Hello.\tdas ist ein Test\n", encoding="utf-8")
     with pytest.raises(AssertionError, match="a test's sentence"):
-        forbidden.check([leak])
+        evaluation_sentences.check([leak])
 
 
 def test_the_bible_is_text_only_where_other_text_is_short(data):
-    forbidden = Forbidden([])
-    little = choose_text(data, BY_CODE["en"], forbidden, 8, [])
+    evaluation_sentences = EvaluationSentences([])
+    little = choose_text(data, BY_CODE["en"], evaluation_sentences, 8, [])
     assert not any("verse" in sentence for document in little for sentence in document)
-    much = choose_text(data, BY_CODE["en"], forbidden, 1000, [])
+    much = choose_text(data, BY_CODE["en"], evaluation_sentences, 1000, [])
     assert sum("verse" in sentence for document in much for sentence in document) > 10

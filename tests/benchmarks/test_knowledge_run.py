@@ -20,8 +20,9 @@ def test_every_recipe_resolves(name):
         assert recipe.stages[0].steps == control.stages[0].steps
 
 
+@pytest.mark.slow
 def test_a_checkpoint_and_a_cell_from_it(tmp_path, monkeypatch):
-    sizes = {"sentences": 300, "pairs": 50, "pages": 80, "vocabulary": 300}
+    sizes = {"num_sentences": 300, "num_pairs": 50, "num_pages": 80, "vocab_size": 300}
     monkeypatch.setattr(run, "SIZES", sizes)
     run.corpus_in(tmp_path)
     run.cell(tmp_path, "checkpoint", 0, 2)

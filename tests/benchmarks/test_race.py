@@ -9,9 +9,9 @@ import time
 import pytest
 import torch
 from benchmarks.race import contestants, machine
-from benchmarks.race.kernels import Kernels
+from benchmarks.race.flops import StepCounts, _lengths, count_lengths
+from benchmarks.race.kernel_profile import KernelProfile
 from benchmarks.race.run import CONTESTANTS, chosen, finished, table
-from benchmarks.race.work import Work, _sizes, of_lengths
 from transformers import XLMRobertaConfig
 
 from isoglot.types import Rows
@@ -31,20 +31,21 @@ def test_the_work_is_that_of_the_products():
     model = XLMRobertaForMaskedLM(shape).eval()
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(torch.full((1, 12), 5))
-    work = Work(tokens=12, squares=144, sites=12)
-    assert 3 * counter.get_total_flops() == pytest.approx(work.operations(SHAPE), rel=0.01)
+    counts = StepCounts(tokens=12, squared_lengths=144, targets=12)
+    assert 3 * counter.get_total_flops() == pytest.approx(counts.flops(SHAPE), rel=0.01)
 
 
 def test_rows_that_are_only_encoded_cost_a_third():
-    trained, encoded = Work(5, 25, 0), Work(0, 0, 0, side_tokens=5, side_squares=25)
-    assert trained.operations(SHAPE) == pytest.approx(3 * encoded.operations(SHAPE))
+    trained = StepCounts(5, 25, 0)
+    encoded = StepCounts(0, 0, 0, aux_tokens=5, aux_squared_lengths=25)
+    assert trained.flops(SHAPE) == pytest.approx(3 * encoded.flops(SHAPE))
 
 
 def test_sizes_leave_padding_out():
     sequences = torch.tensor([[0, 0, 1, -1], [0, -1, -1, -1], [-1, -1, -1, -1]])
-    rows = Rows(**{name: sequences for name in Rows.__slots__ if name != "whole"})
-    assert _sizes(rows) == (4, 4 + 1 + 1)
-    assert of_lengths([2, 1, 1], 0.5, 1) == Work(4, 6, 2)
+    rows = Rows(**{name: sequences for name in Rows.__slots__ if name != "unmasked"})
+    assert _lengths(rows) == (4, 4 + 1 + 1)
+    assert count_lengths([2, 1, 1], 0.5, 1) == StepCounts(4, 6, 2)
 
 
 def test_steps_that_compile_are_not_timed(monkeypatch):
@@ -124,12 +125,12 @@ def test_a_full_name_asks_for_one_contestant_and_a_word_for_many():
 
 
 def test_kernels_are_those_of_the_steps_after_the_timed_ones(tmp_path):
-    kernels, steps = Kernels(tmp_path / "kernels.txt"), 1
+    kernels, steps = KernelProfile(tmp_path / "kernels.txt"), 1
     while kernels.step_ended():
         torch.ones(8, 8) @ torch.ones(8, 8)
         steps += 1
-    assert steps == 1 + Kernels.STEPS
+    assert steps == 1 + KernelProfile.STEPS
     lines = (tmp_path / "kernels.txt").read_text().splitlines()
     assert lines[0].startswith("kernels: ")
     assert any("1.0 x  aten::mm" in line for line in lines[1:])
-    assert not Kernels(None).step_ended()
+    assert not KernelProfile(None).step_ended()

@@ -15,8 +15,8 @@ from isoglot.recipe import load_recipe
 from tests.benchmarks.data_folder import write_data
 
 TINY = [
-    "model.layers=2", "model.hidden=32", "model.heads=2",
-    "batch.rows=4", "batch.micro_rows=4", "loader.workers=0",
+    "model.num_layers=2", "model.hidden_size=32", "model.num_heads=2",
+    "batch.rows=4", "batch.micro_rows=4", "loader.num_workers=0",
 ]  # fmt: skip
 
 
@@ -94,17 +94,20 @@ def test_tables_are_means_over_seeds(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("arm", ["scratch", "transplant", "dict", "kd", "freezing", "pieces"])
+@pytest.mark.parametrize("arm", ["scratch", "transplant", "dict", "kd", "freezing", "subwords"])
 def test_arms_differ_in_nothing_but_their_start(arm):
     base, recipe = (load_recipe(str(RECIPES / f"{name}.yaml")) for name in ("scratch", arm))
     assert (recipe.optimizer, recipe.batch, recipe.loss) == (base.optimizer, base.batch, base.loss)
     assert recipe.stages[0].steps == base.stages[0].steps
-    for setting in ("alpha", "count", "across_documents"):
+    for setting in ("alpha", "alpha_unit", "across_documents"):
         streams = [of.stages[0].streams["text"] for of in (base, recipe)]
         assert getattr(streams[0], setting) == getattr(streams[1], setting)
 
 
 def test_five_points_of_equal_distance():
-    assert run.steps_of("dict", 1000, 1200)[1:] == ["watch.validate_every=200", "export.every=200"]
+    assert run.steps_of("dict", 1000, 1200)[1:] == [
+        "logging.validate_every_steps=200",
+        "export.every_steps=200",
+    ]
     assert run.steps_of("scratch-long", 1000, 1200)[0] == "stages.0.steps=2200"
     assert run.steps_of("meta", 1000, 1200) == ["stages.0.steps=1200"]

@@ -22,7 +22,7 @@ sources:
     kind: pairs
     format: tsv
     files: {{aa-bb: [raw/pairs/aa-bb.tsv], aa-cc: [raw/pairs/aa-cc.tsv]}}
-tokenizer: {{size: 400}}
+tokenizer: {{vocab_size: 400}}
 heldout_share: 0.05
 """
 
@@ -30,8 +30,8 @@ FEW_STEPS = """\
 extends: tiny
 name: few
 batch: {row_length: 64, rows: 4, micro_rows: 2}
-model: {layers: 2, hidden: 32, heads: 2}
-checkpoints: {every: 2}
+model: {num_layers: 2, hidden_size: 32, num_heads: 2}
+checkpoint: {every_steps: 2}
 stages:
   - steps: 4
     streams:
@@ -41,8 +41,8 @@ stages:
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a command left behind."""
+class CommandOutput:
+    """The exit code, standard output and standard error of a command."""
 
     code: int
     out: str
@@ -53,29 +53,29 @@ class Said:
 def isoglot(monkeypatch, capsys):
     """Runs the command line in this process, as the `isoglot` script does."""
 
-    def run(*arguments: object) -> Said:
+    def run(*arguments: object, columns: int = 120) -> CommandOutput:
         monkeypatch.setattr(sys, "argv", ["isoglot", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "120")
+        monkeypatch.setenv("COLUMNS", str(columns))
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main()
         said = capsys.readouterr()
-        return Said(int(ended.value.code or 0), said.out, said.err)
+        return CommandOutput(int(ended.value.code or 0), said.out, said.err)
 
     return run
 
 
 @pytest.fixture
-def desk(tmp_path, monkeypatch) -> Path:
+def workdir(tmp_path, monkeypatch) -> Path:
     """An empty folder to work in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
-def raw(desk) -> Path:
+def raw(workdir) -> Path:
     """A folder with raw text and a prepare file."""
-    write_raw(desk / "raw", sentences=120, pairs=80)
-    (desk / "prepare.yaml").write_text(PREPARE, encoding="utf-8")
-    (desk / "few.yaml").write_text(FEW_STEPS, encoding="utf-8")
-    return desk
+    write_raw(workdir / "raw", sentences=120, pairs=80)
+    (workdir / "prepare.yaml").write_text(PREPARE, encoding="utf-8")
+    (workdir / "few.yaml").write_text(FEW_STEPS, encoding="utf-8")
+    return workdir

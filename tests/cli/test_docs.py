@@ -6,13 +6,19 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+import typer
+import yaml
 
+from isoglot.cli import app, load_commands
 from isoglot.corpus import Corpus
-from isoglot.corpus.tokenizer import open_tokenizer
-from isoglot.models import Encoder, ModelConfig, export
+from isoglot.corpus.tokenization.vocabulary import open_tokenizer
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
+from isoglot.models.export import export_encoder
+from isoglot.recipe import load_prepare, load_recipe, recipe_names
 from tests.tiny_corpus import make_corpus
 
 if TYPE_CHECKING:
@@ -20,7 +26,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-FEW_STEPS = ["stages.0.steps=2", "batch.rows=2", "batch.micro_rows=2", "loader.workers=0"]
+FEW_STEPS = ["stages.0.steps=2", "batch.rows=2", "batch.micro_rows=2", "loader.num_workers=0"]
 
 
 class Block(NamedTuple):
@@ -49,14 +55,17 @@ def place(tmp_path, monkeypatch):
     (made / "text/cc.txt").rename(raw / "sw.txt")
     (raw / "test/en-sw.tsv").write_bytes((made / "pairs/aa-cc.tsv").read_bytes())
     (made / "pairs/aa-cc.tsv").rename(raw / "en-sw.tsv")
-    settings = ModelConfig(size="tiny", layers=2, hidden=32, heads=2, max_positions=256)
+    settings = ModelConfig(
+        size="tiny", num_layers=2, hidden_size=32, num_heads=2, max_positions=256
+    )
     encoder = Encoder.build(settings, corpus.vocabulary)
-    export(encoder, tmp_path / "encoder", tokenizer_folder=corpus.tokenizer_folder, card="")
+    export_encoder(encoder, tmp_path / "encoder", tokenizer_folder=corpus.tokenizer_folder, card="")
     (tmp_path / "corpora").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
     sys.modules.pop("ending", None)
+    sys.modules.pop("chat", None)
 
 
 def test_the_python_of_recipes_md(place):
@@ -72,9 +81,9 @@ def test_the_python_of_recipes_md(place):
     assert ran == 2
 
 
-def test_the_vocabulary_of_words_of_translation_md(place, isoglot):
+def test_the_vocabulary_of_words_of_translate_md(place, isoglot):
     """The line for the prepare file makes a corpus whose tokens are words."""
-    block = next(block for block in blocks("translation.md") if "model: word" in block.text)
+    block = next(block for block in blocks("translate.md") if "model: word" in block.text)
     source = "sources: {text: {kind: text, format: lines, files: {sw: [raw/sw.txt]}}}"
     Path("words.yaml").write_text(f"{source}\n{block.text}", encoding="utf-8")
     said = isoglot("prepare", "words.yaml", "--out", "corpora/words")
@@ -105,7 +114,59 @@ def test_the_quickstart(place, isoglot):
     assert verbs == ["prepare", "show", "show", "pretrain", "evaluate", "evaluate"]
 
 
+def commands(page):
+    """The command lines of a page's code blocks, as lists of words."""
+    text = page.read_text(encoding="utf-8")
+    fences = re.findall(r"^```(\w*)[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    for block in (block for language, block in fences if language in ("", "sh")):
+        for line in block.replace("\\\n", " ").splitlines():
+            found = re.search(r"(?:^|[|] |-m )isoglot (.*)", line.strip())
+            if found:
+                yield shlex.split(found[1], comments=True)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
+def test_commands_have_the_options_that_a_page_shows(page):
+    load_commands()
+    for words in commands(page):
+        command: Any = typer.main.get_command(app)
+        while hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        known = {
+            name for option in command.params for name in (*option.opts, *option.secondary_opts)
+        }
+        assert {word for word in words if re.fullmatch(r"--?[a-z].*", word)} <= known, words
+        if command.name == "pretrain" and words[0] in recipe_names():
+            after = [words[i + 1] for i, word in enumerate(words) if word == "--set"]
+            load_recipe(words[0], [setting for setting in after if "$" not in setting])
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_settings_that_a_page_shows_exist(page, tmp_path):
+    """A YAML block is a recipe, a prepare file, or a part of one."""
+    for block in blocks(page.name):
+        settings = yaml.safe_load(block.text) if block.language == "yaml" else {}
+        if not settings or "wikipedia" in settings or ":Ending" in block.text:
+            continue
+        shown = tmp_path / "shown.yaml"
+        if settings.keys() & {"sources", "tokenizer", "duplicates"}:
+            sources = {"text": {"format": "lines", "files": {"sw": ["raw/sw.txt"]}}}
+            shown.write_text(yaml.safe_dump({"sources": sources, **settings}), encoding="utf-8")
+            assert load_prepare(shown)
+        else:
+            shown.write_text(yaml.safe_dump({"extends": "xlm", "name": "shown", **settings}))
+            assert load_recipe(str(shown)).stages
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/glossary.md"])
+def test_files_that_a_page_names_exist(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    files = re.findall(r"\| `([\w/]+(?:/|\.py))` \|$", text, re.MULTILINE)
+    assert len(files) > 9
+    assert [file for file in files if not (ROOT / "src/isoglot" / file).exists()] == []
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
@@ -114,3 +175,17 @@ def test_links_lead_somewhere(page):
 def test_the_index_lists_every_page():
     index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
     assert {page.name for page in PAGES} == {"index.md", *re.findall(r"\]\((.+?)\)", index)}
+
+
+def test_the_task_of_tasks_md(tmp_path):
+    (example,) = [block.text for block in blocks("tasks.md") if block.language == "python"]
+    found: dict[str, Any] = {}
+    exec(example, found)  # noqa: S102 (the page's own code)
+    (tmp_path / "intents").mkdir()
+    file = tmp_path / "intents/sw.test.tsv"
+    file.write_text("text\tlabel\nMnafungua saa ngapi?\thours\n", encoding="utf-8")
+    task = found["Intents"]()
+    (split,) = task.splits(tmp_path)
+    (example_read,) = task.read(split)
+    assert (split.language, split.name, example_read.label) == ("sw", "test", "hours")
+    assert task.score([example_read], ["hours"], "sw") == {"accuracy": 1.0}

@@ -1,4 +1,4 @@
-"""A fault that a user can mend is a sentence on standard error, exit code 1, and no traceback."""
+"""A user error is one sentence on standard error, with exit code 1 and no traceback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CASES = {
     ),
     "two tokenizers": (
         ["prepare", "prepare.yaml", "-o", "corpus", "--set", "tokenizer.folder=encoder"],
-        "tokenizer: `folder` names a tokenizer to take as it is; size would be for training",
+        "tokenizer: `folder` names a tokenizer to use as it is; vocab_size would be for training",
     ),
     "an option that a format does not have": (
         ["prepare", "prepare.yaml", "-o", "corpus", "--set", "sources.text.options={field: body}"],
@@ -30,7 +30,7 @@ CASES = {
     ),
     "a base folder whose variable is not set": (
         ["prepare", "prepare.yaml", "-o", "corpus", "--set", "base=$NO_SUCH_VARIABLE"],
-        "base: '$NO_SUCH_VARIABLE' names a variable of the environment that is not set.",
+        "base: '$NO_SUCH_VARIABLE' names an environment variable that is not set.",
     ),
     "an unknown key in a prepare file": (
         ["prepare", "prepare.yaml", "-o", "corpus", "--set", "tokeniser.size=1"],
@@ -75,7 +75,7 @@ def test_it_is_said_in_a_sentence(isoglot, raw, case):
     assert said.out == ""
 
 
-def test_a_developer_can_ask_for_the_traceback(isoglot, desk, monkeypatch):
+def test_a_developer_can_ask_for_the_traceback(isoglot, workdir, monkeypatch):
     monkeypatch.setenv("ISOGLOT_TRACEBACK", "1")
     with pytest.raises(ValueError, match="no recipe"):
         isoglot("pretrain", "tinny")

@@ -1,4 +1,4 @@
-"""`isoglot evaluate --tasks`: a table, a results file, answers, and what is refused."""
+"""`isoglot evaluate --tasks`: a table, a results file, predictions, and what is refused."""
 
 from __future__ import annotations
 
@@ -9,34 +9,36 @@ import pytest
 import torch
 import typer
 
-from isoglot.cli.asking import results_file
-from isoglot.evaluate import FeatureSettings
-from isoglot.finetune.settings import FinetuneConfig
-from isoglot.models import Encoder, ModelConfig, export
+from isoglot.cli.options import results_file
+from isoglot.evaluation.settings import FeatureConfig
+from isoglot.finetuning.settings import FinetuneConfig
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
+from isoglot.models.export import export_encoder
 from tests.tiny_corpus import words
 
 
 @pytest.fixture
-def model(corpus, desk):
+def model(corpus, workdir):
     torch.manual_seed(0)
-    settings = ModelConfig(size="tiny", layers=2, hidden=16, heads=2, max_positions=40)
+    settings = ModelConfig(size="tiny", num_layers=2, hidden_size=16, num_heads=2, max_positions=40)
     encoder = Encoder.build(settings, corpus.vocabulary)
-    export(encoder, desk / "model", tokenizer_folder=corpus.tokenizer_folder, card="")
-    return desk / "model"
+    export_encoder(encoder, workdir / "model", tokenizer_folder=corpus.tokenizer_folder, card="")
+    return workdir / "model"
 
 
 @pytest.fixture
-def data(desk):
-    (desk / "data/tatoeba").mkdir(parents=True)
+def data(workdir):
+    (workdir / "data/tatoeba").mkdir(parents=True)
     rows = "\n".join(f"{a}\t{a}" for a in words("aa")[:8])
-    (desk / "data/tatoeba/swh-eng.tsv").write_text(rows, encoding="utf-8")
-    place = desk / "data/mlama1.1/sw"
+    (workdir / "data/tatoeba/swh-eng.tsv").write_text(rows, encoding="utf-8")
+    place = workdir / "data/mlama1.1/sw"
     place.mkdir(parents=True)
     template = {"relation": "P36", "template": "[X] [Y] ."}
     (place / "templates.jsonl").write_text(json.dumps(template), encoding="utf-8")
     facts = [{"uuid": str(n), "sub_label": words("aa")[n], "obj_label": "x"} for n in range(4)]
     (place / "P36.jsonl").write_text("\n".join(map(json.dumps, facts)), encoding="utf-8")
-    return desk / "data"
+    return workdir / "data"
 
 
 def test_a_table_and_a_file(isoglot, model, data):
@@ -48,9 +50,9 @@ def test_a_table_and_a_file(isoglot, model, data):
     assert "tatoeba ..." in said.err
     scores = json.loads((model / "results.json").read_text(encoding="utf-8"))["scores"]
     assert {score["task"] for score in scores} == {"tatoeba", "mlama"}
-    assert "not scored again" not in said.err
+    assert "not computed again" not in said.err
     again = isoglot("evaluate", model, "--tasks", "tatoeba", "--data", data, "-l", "sw")
-    assert "has scores of tatoeba. What it has is not scored again" in again.err
+    assert "has scores of tatoeba. Existing scores are not computed again" in again.err
 
 
 def test_a_task_without_the_languages_asked_for_is_in_the_table_too(isoglot, model, data):
@@ -79,25 +81,27 @@ def test_tasks_without_files_need_no_data(isoglot, model):
     assert "en-de" in said.out
 
 
-def test_own_pairs_by_margin(isoglot, model, desk):
+def test_own_pairs_by_margin(isoglot, model, workdir):
     rows = "\n".join(f"{a}\t{a}" for a in words("aa")[:8])
-    (desk / "aa-xx.tsv").write_text(rows, encoding="utf-8")
+    (workdir / "aa-xx.tsv").write_text(rows, encoding="utf-8")
     said = isoglot("evaluate", model, "--pairs", "aa-xx.tsv", "--margin")
     assert said.code == 0, said.err
     scores = json.loads((model / "results.json").read_text(encoding="utf-8"))["scores"]
     assert {score["scenario"] for score in scores} == {"by margin"}
 
 
-def test_answers_of_two_models(isoglot, model, data, desk):
+def test_predictions_of_two_models(isoglot, model, data, workdir):
     asked = ["evaluate", model, "-t", "mlama", "-d", data]
-    assert isoglot(*asked, "--answers", "one.jsonl").code == 0
-    rows = [json.loads(line) for line in (desk / "one.jsonl").read_text("utf-8").splitlines()]
+    assert isoglot(*asked, "--save-predictions", "one.jsonl").code == 0
+    rows = [json.loads(line) for line in (workdir / "one.jsonl").read_text("utf-8").splitlines()]
     assert [row["id"] for row in rows] == ["0", "1", "2", "3"]
-    other = [{**row, "said": "other"} for row in rows]
-    (desk / "two.jsonl").write_text("\n".join(map(json.dumps, other)), encoding="utf-8")
-    said = isoglot(*asked, "--answers", "three.jsonl", "--beside", "two.jsonl")
+    other = [{**row, "predicted": "other"} for row in rows]
+    (workdir / "two.jsonl").write_text("\n".join(map(json.dumps, other)), encoding="utf-8")
+    said = isoglot(*asked, "--save-predictions", "three.jsonl", "--compare-with", "two.jsonl")
     assert said.code == 0, said.err
-    assert (desk / "three.jsonl").read_bytes() == (desk / "one.jsonl").read_bytes(), "heard again"
+    assert (workdir / "three.jsonl").read_bytes() == (workdir / "one.jsonl").read_bytes(), (
+        "predictions are written again"
+    )
     assert said.out.count("other") >= 4
     scores = json.loads((model / "results.json").read_text(encoding="utf-8"))["scores"]
     assert len({score["metric"] for score in scores}) == len(scores), "and not counted twice"
@@ -105,15 +109,15 @@ def test_answers_of_two_models(isoglot, model, data, desk):
 
 def test_settings_of_features_and_sets_of_languages(isoglot, model, data):
     asked = ["evaluate", model, "-t", "tatoeba,mlama", "-d", data, "-l", "xnli"]
-    said = isoglot(*asked, "--set", "masks=2", "--set", "margin=true")
+    said = isoglot(*asked, "--set", "max_masks=2", "--set", "margin=true")
     assert said.code == 0, said.err
     scores = json.loads((model / "results.json").read_text(encoding="utf-8"))["scores"]
     found = {(score["task"], score["language"], score["scenario"]) for score in scores}
-    assert found == {("tatoeba", "sw-en", "by margin"), ("mlama", "sw", "masks=2")}
+    assert found == {("tatoeba", "sw-en", "by margin"), ("mlama", "sw", "max_masks=2")}
 
 
 def test_no_setting_is_of_features_and_of_fine_tuning():
-    named = ({field.name for field in fields(kind)} for kind in (FeatureSettings, FinetuneConfig))
+    named = ({field.name for field in fields(kind)} for kind in (FeatureConfig, FinetuneConfig))
     assert not set.intersection(*named)
 
 
@@ -125,15 +129,23 @@ def test_no_setting_is_of_features_and_of_fine_tuning():
         (["--pairs", "x.tsv", "-l", "sw"], 2, "--languages: --pairs does not read it"),
         (["--pairs", "x.tsv", "--aligner", "argmax"], 2, "--aligner: --pairs does not read it"),
         (["--tasks", "tatoeba"], 1, "eval has no files of tatoeba. Name their folder with --data"),
-        (["--tasks", "tatoeba", "--data", "data", "--answers", "x"], 2, "only probes give answers"),
+        (
+            ["--tasks", "tatoeba", "--data", "data", "--save-predictions", "x"],
+            2,
+            "only probes write predictions",
+        ),
         (["--tasks", "tatoeba", "--data", "data", "--aligner", "magic"], 2, "itermax"),
         (["--tasks", "tatooba", "--data", "data"], 1, "did you mean 'tatoeba'?"),
         (["--tasks", "xnli", "--data", "data"], 1, "has no files of xnli"),
         (["--tasks", "muse", "--data", "data"], 1, "has no files of muse"),
         (["--tasks", "tatoeba", "--data", "data", "-l", "fr"], 1, "only in sw-en"),
-        (["--tasks", "tatoeba", "--data", "data", "--beside", "x"], 2, "Add --answers"),
-        (["--tasks", "mlama", "--data", "data", "--set", "mask=1"], 1, "did you mean 'masks'?"),
-        (["--tasks", "mlama", "--data", "data", "--set", "masks=x"], 1, "masks"),
+        (
+            ["--tasks", "tatoeba", "--data", "data", "--compare-with", "x"],
+            2,
+            "add --save-predictions FILE",
+        ),
+        (["--tasks", "mlama", "--data", "data", "--set", "mask=1"], 1, "did you mean 'max_masks'?"),
+        (["--tasks", "mlama", "--data", "data", "--set", "max_masks=x"], 1, "max_masks"),
         (["--tasks", "mlama", "--data", "data", "--set", "epochs=2"], 1, "no such setting"),
     ],
 )

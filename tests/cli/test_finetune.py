@@ -1,4 +1,4 @@
-"""`isoglot finetune` and `isoglot study`, as they are typed."""
+"""`isoglot finetune`: scores, averages, predictions, and what is refused."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from pathlib import Path
 import pytest
 
 from isoglot.corpus import Corpus
-from isoglot.models import Encoder, ModelConfig, export
-from tests.cli.conftest import FEW_STEPS
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
+from isoglot.models.export import export_encoder
 
-SHORT = ("--protocol", "testbed", "--set", "epochs=1", "--set", "max_train=16")
+SHORT = ("--protocol", "testbed", "--set", "epochs=1", "--set", "max_train_examples=16")
 PAGE = Path(__file__).parent.parent.parent / "docs/finetune.md"
 
 
 @pytest.fixture
-def encoder(desk, corpus: Corpus) -> Path:
-    settings = ModelConfig(size="tiny", layers=1, hidden=32, heads=2, max_positions=64)
+def encoder(workdir, corpus: Corpus) -> Path:
+    settings = ModelConfig(size="tiny", num_layers=1, hidden_size=32, num_heads=2, max_positions=64)
     made = Encoder.build(settings, corpus.vocabulary)
-    export(made, desk / "encoder", tokenizer_folder=corpus.tokenizer_folder, card="")
-    return desk / "encoder"
+    export_encoder(made, workdir / "encoder", tokenizer_folder=corpus.tokenizer_folder, card="")
+    return workdir / "encoder"
 
 
 def test_scores_averages_and_the_rule_are_written_down(isoglot, encoder):
     arguments = ("finetune", encoder, "--tasks", "testbed-pos", "-l", "en,sw", "--seeds", 2, *SHORT)
-    said = isoglot(*arguments, "--selection", "all-dev", "--keep", "kept")
+    said = isoglot(*arguments, "--selection", "all-dev", "--save-models", "kept")
     assert said.code == 0, said.err
     assert re.search(r"testbed-pos .* accuracy +\d+\.\d ± \d+\.\d", said.out)
     results = json.loads((encoder / "results.json").read_text(encoding="utf-8"))
@@ -44,7 +45,7 @@ def test_scores_averages_and_the_rule_are_written_down(isoglot, encoder):
 def test_joined_languages_are_chosen_and_predictions_written(isoglot, encoder):
     said = isoglot(
         "finetune", encoder, "--tasks", "testbed-pos", "-l", "xnli", "--scenario", "pooled",
-        "--train-languages", "en,sw", "--seeds", 1, "--predictions", "said", *SHORT,
+        "--train-languages", "en,sw", "--seeds", 1, "--save-predictions", "said", *SHORT,
     )  # fmt: skip
     assert said.code == 0, said.err
     assert "pooled on en sw" in said.out
@@ -54,15 +55,15 @@ def test_joined_languages_are_chosen_and_predictions_written(isoglot, encoder):
 
 
 def test_evaluate_takes_tasks_of_both_kinds(isoglot, encoder):
-    options = ("--data", ".", "-l", "en", "--protocol", "testbed", "--seeds", 1)
+    options = ("--data", ".", "-l", "en", "--seeds", 1, *SHORT)
     said = isoglot("evaluate", encoder, "--tasks", "testbed-sentiment", *options)
     assert said.code == 0, said.err
     assert "zero-shot from en, testbed" in said.out
 
 
-def test_evaluate_says_what_cannot_be_trained_before_it_scores_anything(isoglot, encoder, desk):
-    (desk / "data/tatoeba").mkdir(parents=True)
-    (desk / "data/tatoeba/swh-eng.tsv").write_text("a\ta\n", encoding="utf-8")
+def test_evaluate_says_what_cannot_be_trained_before_it_scores_anything(isoglot, encoder, workdir):
+    (workdir / "data/tatoeba").mkdir(parents=True)
+    (workdir / "data/tatoeba/swh-eng.tsv").write_text("a\ta\n", encoding="utf-8")
     asked = ("evaluate", encoder, "--data", "data", "--tasks")
     said = isoglot(*asked, "tatoeba,xnli")
     assert said.code == 1
@@ -76,7 +77,7 @@ def test_evaluate_has_what_its_messages_advise(isoglot, encoder):
         "--train-on", "testbed-pos", "--source", "es", "--selection", "last", *SHORT,
     )  # fmt: skip
     assert said.code == 0, said.err
-    assert "zero-shot from es, testbed, epochs=1, max_train=16, selection=last" in said.out
+    assert "zero-shot from es, testbed, epochs=1, max_train_examples=16, selection=last" in said.out
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_a_slip_is_answered_in_a_sentence(isoglot, encoder, arguments, message):
 def test_commas_alone_name_no_task(isoglot, encoder):
     said = isoglot("finetune", encoder, "--tasks", ",")
     assert said.code == 2
-    assert "names nothing" in said.err
+    assert "contains no name" in said.err
 
 
 def test_a_task_that_reads_features_is_sent_to_evaluate(isoglot, encoder):
@@ -116,22 +117,6 @@ def test_files_that_are_not_there_are_named(isoglot, encoder):
     said = isoglot("finetune", encoder, "--tasks", "xnli", "--data", "nowhere")
     assert said.code == 1
     assert "nowhere has no files of xnli to score" in said.err
-
-
-def test_a_study_of_a_recipe_and_its_control(isoglot, desk, corpus):
-    (desk / "few.yaml").write_text(FEW_STEPS, encoding="utf-8")
-    said = isoglot(
-        "study", "few.yaml", "--control", "--corpus", corpus.folder, "--seeds", 1, "--out", "study",
-        "--tasks", "testbed-sentiment", "--languages", "en,sw", *SHORT,
-    )  # fmt: skip
-    assert said.code == 0, said.err
-    assert [line.split(" | ")[0] for line in said.out.splitlines()[2:4]] == [
-        "| few-control",
-        "| few",
-    ]
-    results = json.loads(Path("study/few-seed0/results.json").read_text(encoding="utf-8"))
-    assert {score["language"] for score in results["scores"]} == {"en", "sw"}
-    assert Path("study/study.md").read_text(encoding="utf-8") in said.out
 
 
 def test_the_python_of_the_documentation(encoder, capsys):

@@ -8,13 +8,14 @@ import sys
 
 import pytest
 import typer
+from rich.cells import cell_len
 
-from isoglot.cli import _VERBS, app
+from isoglot.cli import _COMMANDS, app
 
 VERBS = {
     ("prepare",): ["sources:", "files: {en: [raw/en.txt.xz]", "--out", "tokenizer"],
     ("pretrain",): ["isoglot show recipes", "--corpus", "--resume", "--set", "torchrun"],
-    ("evaluate",): ["--pairs", "en-de.tsv", "are fine-tuned for", "--tasks tatoeba,alignment"],
+    ("evaluate",): ["--pairs", "en-de.tsv", "are fine-tuned", "--tasks tatoeba,alignment"],
     ("show",): ["recipes", "objectives", "streams", "tasks", "recipe", "corpus"],
     ("show", "recipe"): ["--set", "built-in recipe"],
     ("show", "corpus"): ["--alpha", "--samples"],
@@ -24,7 +25,7 @@ VERBS = {
 def test_the_verbs_in_the_order_a_newcomer_meets_them(isoglot):
     said = isoglot("--help")
     assert said.code == 0
-    assert re.findall(r"^│ (\w+) ", said.out, flags=re.MULTILINE) == list(_VERBS)
+    assert re.findall(r"^│ (\w+) ", said.out, flags=re.MULTILINE) == list(_COMMANDS)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -43,8 +44,18 @@ def every_command(command, name=()):
         yield name, command
 
 
+def test_every_help_text_fits_a_terminal_of_80_columns(isoglot):
+    """No line is longer, and no name of an option is cut off."""
+    isoglot("--help")  # registers the commands
+    for name, _ in every_command(typer.main.get_command(app)):
+        said = isoglot(*name, "--help", columns=80)
+        assert said.code == 0
+        assert not [line for line in said.out.splitlines() if cell_len(line) > 80], name
+        assert not re.findall(r"│ .*…", said.out), name
+
+
 def test_every_option_has_help(isoglot):
-    isoglot("--help")  # registers the verbs
+    isoglot("--help")  # registers the commands
     for name, command in every_command(typer.main.get_command(app)):
         assert command.help, name
         for parameter in command.params:

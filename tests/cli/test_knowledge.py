@@ -10,24 +10,24 @@ from tests.corpus.knowledge.small_dumps import write_dumps
 PREPARE = """\
 sources:
   wiki: {files: {en: [tables/text/en.txt.gz], de: [tables/text/de.txt.gz]}}
-tokenizer: {size: 400}
+tokenizer: {vocab_size: 400}
 heldout_share: 0.0
 """
 
 
 @pytest.fixture
-def tables(isoglot, desk):
-    write_dumps(desk / "dumps")
+def tables(isoglot, workdir):
+    write_dumps(workdir / "dumps")
     said = isoglot("knowledge", "extract", "dumps/dumps.yaml", "--out", "tables")
     assert said.code == 0, said.err
     return said
 
 
 @pytest.fixture
-def corpus(isoglot, desk, tables):
-    (desk / "prepare.yaml").write_text(PREPARE)
+def corpus(isoglot, workdir, tables):
+    (workdir / "prepare.yaml").write_text(PREPARE)
     assert isoglot("prepare", "prepare.yaml", "--out", "corpus").code == 0
-    return desk / "corpus"
+    return workdir / "corpus"
 
 
 def rows(out: str) -> list[list[str]]:
@@ -66,10 +66,10 @@ def test_show_corpus_says_what_it_knows(isoglot, corpus):
     assert "entities described in 2 languages or more: 75.0 %" in after
 
 
-def test_the_python_of_knowledge_md(isoglot, corpus, desk, capsys):
+def test_the_python_of_knowledge_md(isoglot, corpus, workdir, capsys):
     isoglot("knowledge", "link", "tables", "-c", "corpus")
-    (desk / "corpora").mkdir()
-    corpus.rename(desk / "corpora/wiki")
+    (workdir / "corpora").mkdir()
+    corpus.rename(workdir / "corpora/wiki")
     (block,) = (block for block in blocks("knowledge.md") if block.language == "python")
     exec(block.text, {})  # noqa: S102 (our own documentation)
     assert capsys.readouterr().out == "France ('de', 'en')\n"

@@ -1,4 +1,4 @@
-"""`isoglot show`: lists, a recipe in full, a corpus at a glance; and the README's tables."""
+"""`isoglot show`: lists, a recipe in full, a corpus at a glance; and the tables of the docs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 from isoglot.batching.streams import STREAMS
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
+from isoglot.models.export import export_encoder
+from isoglot.models.optimizations import OPTIMIZATIONS
 from isoglot.objectives import OBJECTIVES
 from isoglot.recipe import load_recipe, recipe_names
-from isoglot.tasks import TASKS
+from isoglot.tasks import all_tasks
 
-README = Path(__file__).parent.parent.parent / "README.md"
-ALL_RECIPES = README.parent / "docs/recipe-list.md"
+ROOT = Path(__file__).parent.parent.parent
 TABLES = ["objectives", "recipes", "tasks"]
 
 
@@ -21,9 +24,9 @@ TABLES = ["objectives", "recipes", "tasks"]
     ("what", "names"),
     [
         ("recipes --all", recipe_names()),
-        ("objectives", [kind.name for kind in OBJECTIVES]),
+        ("objectives", list(OBJECTIVES)),
         ("streams", [kind.kind for kind in STREAMS]),
-        ("tasks", [task.name for task in TASKS]),
+        ("tasks", [task.name for task in all_tasks()]),
     ],
 )
 def test_a_list_has_a_line_for_each_name(isoglot, what, names):
@@ -43,14 +46,14 @@ def test_a_markdown_table_is_one(isoglot, what):
 
 
 def test_the_files_of_the_table_are_there(isoglot):
-    files = re.findall(r"\]\((.+?)\)", isoglot("show", "objectives", "--markdown").out)
+    files = re.findall(r"`(src/.+?)`", isoglot("show", "objectives", "--markdown").out)
     assert len(files) == len(OBJECTIVES)
-    assert all((README.parent / file).is_file() for file in files)
+    assert all((ROOT / file).is_file() for file in files)
 
 
-def test_a_recipe_in_full_is_a_recipe(isoglot, desk):
+def test_a_recipe_in_full_is_a_recipe(isoglot, workdir):
     said = isoglot("show", "recipe", "xlm", "--set", "batch.rows=512", "--set", "name=mine")
-    (desk / "mine.yaml").write_text(said.out, encoding="utf-8")
+    (workdir / "mine.yaml").write_text(said.out, encoding="utf-8")
     assert load_recipe("mine.yaml") == load_recipe("xlm", ["batch.rows=512", "name=mine"])
     assert "# Rows of one optimizer step, over all processes." in said.out
 
@@ -76,20 +79,20 @@ def test_a_corpus(isoglot, corpus):
     assert corpus.fingerprint in said.out
 
 
-def test_a_corpus_as_a_page(isoglot, corpus, desk):
+def test_a_corpus_as_a_page(isoglot, corpus, workdir):
     said = isoglot(
         "show", "corpus", corpus.folder, "--alpha", "1", "--alpha", "0", "--html", "c.html"
     )
     assert said.code == 0
     assert "c.html" in said.out
-    page = (desk / "c.html").read_text(encoding="utf-8")
+    page = (workdir / "c.html").read_text(encoding="utf-8")
     assert "http" not in page.replace("http-equiv", "")
-    for part in ("Sources and languages", "Dropped", "Sampling", "Tokenizer", "Some lines"):
+    for part in ("Sources and languages", "Dropped", "Sampling", "Tokenizer", "Samples"):
         assert f"<h2>{part}</h2>" in page
     for code in ("aa", "bb", "cc"):
         assert f"{corpus.manifest.sources['text'].languages[code]['train'].rows:,}" in page
-    assert "drawn at α = 1, %" in page
-    assert "drawn at α = 0, %" in page
+    assert "sampled at α = 1, %" in page
+    assert "sampled at α = 0, %" in page
     raw = (corpus.folder.parent / "raw/text/aa.txt").read_text(encoding="utf-8").splitlines()
     assert raw[0] in page
 
@@ -104,27 +107,37 @@ def test_a_corpus_with_a_source_of_which_nothing_was_kept(isoglot, raw):
     assert "nan" not in said.out
 
 
+def test_a_model_and_what_is_changed_in_it(isoglot, corpus, workdir):
+    settings = ModelConfig(size="tiny", num_layers=2, hidden_size=32, num_heads=2, max_positions=64)
+    encoder = Encoder.build(settings, corpus.vocabulary)
+    export_encoder(encoder, workdir / "model", tokenizer_folder=corpus.tokenizer_folder, card="")
+    said = isoglot("show", "model", "model")
+    assert said.out.startswith("XLMRobertaForMaskedLM: 2 layers × 32, ")
+    shown = [name for name in (one.name for one in OPTIMIZATIONS) if f"\n{name} " in said.out]
+    assert shown == [one.optimization.name for one in encoder.optimizations]
+    assert "fused QKV" in shown
+    assert "fused QKV" not in isoglot("show", "model", "model", "--set", "fuse_qkv=false").out
+
+
 def test_recipes_in_folders_are_shown_on_request(isoglot):
     lines = isoglot("show", "recipes").out.splitlines()
     plain = [name for name in recipe_names() if "/" not in name]
     assert [line.split()[0] for line in lines[2 : 2 + len(plain)]] == plain
-    assert lines[-1] == f"{len(recipe_names()) - len(plain)} more, ablations most of them: --all"
+    assert lines[-1] == f"{len(recipe_names()) - len(plain)} more, mostly ablations: --all"
 
 
 @pytest.mark.parametrize(
     ("page", "shown"),
-    [(README, f"{what} --markdown") for what in TABLES]
-    + [(ALL_RECIPES, "recipes --markdown --all")],
+    [
+        ("objectives.md", "objectives --markdown"),
+        ("recipe-list.md", "recipes --markdown --all"),
+        ("tasks.md", "tasks --markdown"),
+    ],
 )
 def test_a_page_has_the_table_that_is_shown(isoglot, page, shown):
-    text = page.read_text(encoding="utf-8")
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     mark = f"<!-- isoglot show {shown} -->"
     block = re.search(rf"{re.escape(mark)}\n(.*?)<!-- end -->", text, flags=re.DOTALL)
-    assert block, f"{page.name} lacks the block {mark}"
+    assert block, f"{page} lacks the block {mark}"
     said = isoglot("show", *shown.split()).out
     assert block[1].strip() == said.strip(), f"run: isoglot show {shown}"
-
-
-def test_the_readme_has_no_other_generated_block():
-    text = README.read_text(encoding="utf-8")
-    assert set(re.findall(r"<!-- isoglot show (\w+) --markdown -->", text)) <= set(TABLES)

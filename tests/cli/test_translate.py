@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 
 import pytest
+from rich.console import Console
 
+from isoglot.api import pretrain
 from isoglot.results import Results
 
 FEW = """\
 extends: unmt-mass-tiny
 name: few
-model: {layers: 1, hidden: 32}
+model: {num_layers: 1, hidden_size: 32}
 batch: {row_length: 64, rows: 4, micro_rows: 4}
 stages:
   - steps: 2
@@ -24,12 +27,18 @@ stages:
 """
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, corpus):
+    """A translation model, trained once for all tests of this file."""
+    folder = tmp_path_factory.mktemp("translate")
+    (folder / "few.yaml").write_text(FEW)
+    pretrain(folder / "few.yaml", corpus, folder / "run", console=Console(quiet=True))
+    return folder / "run"
+
+
 @pytest.fixture
-def run(isoglot, desk, corpus):
-    (desk / "few.yaml").write_text(FEW)
-    said = isoglot("pretrain", "few.yaml", "--corpus", str(corpus.folder), "--out", "run")
-    assert said.code == 0, said.err
-    return desk / "run"
+def run(workdir, trained):
+    return shutil.copytree(trained, workdir / "run")
 
 
 def typed(monkeypatch, text):

@@ -6,18 +6,18 @@ import json
 
 import pytest
 
-from tests.models.transplant.made import model_for, of_words, opened
+from tests.models.transplant.tiny_tokenizers import model_for, of_words, opened
 
 WORDS = ["house", "big", "dog", "the"]
 
 
 @pytest.fixture
-def models(desk):
-    model_for(of_words("bytes", desk / "english", WORDS))
-    of_words("unigram", desk / "many", [*WORDS, "nyumba", "Dog", "zzz"], "nyumba")
-    (desk / "en-sw.txt").write_text("house nyumba\nbig kubwa\n")
-    (desk / "sw.txt").write_text("nyumba kubwa. nyumba!\n")
-    return desk
+def models(workdir):
+    model_for(of_words("bytes", workdir / "english", WORDS))
+    of_words("unigram", workdir / "many", [*WORDS, "nyumba", "Dog", "zzz"], "nyumba")
+    (workdir / "en-sw.txt").write_text("house nyumba\nbig kubwa\n")
+    (workdir / "sw.txt").write_text("nyumba kubwa. nyumba!\n")
+    return workdir
 
 
 def test_transplant(isoglot, models):
@@ -49,7 +49,7 @@ def test_grow_and_trim(isoglot, models):
 CASES = {
     "a setting that is none": (["--set", "falback=zero"], "did you mean 'fallback'"),
     "a dictionary that is missing": (["-d", "en-sv.txt"], "did you mean 'en-sw.txt'"),
-    "no positions": (["--set", "positions=0"], "positions: 0 is no length"),
+    "no positions": (["--set", "max_positions=0"], "max_positions: 0 must be 1 or more"),
 }
 
 

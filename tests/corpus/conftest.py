@@ -4,8 +4,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from isoglot.corpus import Corpus, PrepareConfig, SourceConfig, TokenizerConfig, prepare
-from isoglot.corpus.pieces import train_tokenizer
+from isoglot.corpus import Corpus
+from isoglot.corpus.pipeline.plan import PrepareConfig
+from isoglot.corpus.pipeline.run import prepare
+from isoglot.corpus.reading.sources import SourceConfig
+from isoglot.corpus.tokenization.build import TokenizerConfig, train_tokenizer
 from tests.corpus.sentences import SENTENCES, lines
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ def config(**changes: object) -> PrepareConfig:
             ),
             "bible": SourceConfig(kind="pairs", format="tsv", files={"en-de": ("pairs.tsv",)}),
         },
-        "tokenizer": TokenizerConfig(size=600),
+        "tokenizer": TokenizerConfig(vocab_size=600),
         "heldout_share": 0.1,
     }
     return PrepareConfig(**{**settings, **changes})  # type: ignore[arg-type]
@@ -51,7 +54,7 @@ def tokenizer(tmp_path_factory) -> Path:
     """A unigram tokenizer with byte fallback, of all the languages in `sentences`."""
     folder: Path = tmp_path_factory.mktemp("tokenizer")
     text = [line for language in SENTENCES for line in lines(language, 60)]
-    train_tokenizer(text, TokenizerConfig(size=1200), folder)
+    train_tokenizer(text, TokenizerConfig(vocab_size=1200), folder)
     return folder
 
 

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from isoglot.corpus.clean.characters import SCRIPT_NAMES
-from isoglot.corpus.languages import SCRIPTS, plain_code, scripts_of
-from isoglot.corpus.scripts import script_of
+from isoglot.corpus.cleaning.cleaner import SCRIPT_NAMES
+from isoglot.corpus.languages import SCRIPTS, plain_code, script_of, scripts_of
 from tests.corpus.sentences import SENTENCES
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from isoglot.corpus import Corpus, Manifest
-from isoglot.corpus.manifest import Counts, SourceEntry, SplitEntry, TokenizerEntry
-from isoglot.corpus.shards import Chunk, ShardWriter
+from isoglot.corpus.storage.manifest import Counts, SourceEntry, SplitEntry, TokenizerEntry
+from isoglot.corpus.storage.shards import ShardWriter, TokenRows
 from isoglot.types import Vocabulary
 
 VOCABULARY = Vocabulary(
@@ -70,7 +70,7 @@ def _write(
     folder: Path, prefix: str, columns: dict[str, Sentences], shard_tokens: int
 ) -> SplitEntry:
     writer = ShardWriter(folder, f"{prefix}/train", {}, shard_tokens=shard_tokens)
-    chunk = Chunk(
+    chunk = TokenRows(
         {name: np.array([*chain.from_iterable(rows)], np.int32) for name, rows in columns.items()},
         {name: np.array([len(row) for row in rows], np.int32) for name, rows in columns.items()},
     )

@@ -8,19 +8,25 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.models.attention import LOCAL, NO_MASK, fastest, mask_rule, masks
-from isoglot.types import Rule
+from isoglot.models.attention import (
+    LOCAL_LAYER,
+    NO_MASK,
+    build_masks,
+    fastest_implementation,
+    mask_function,
+)
+from isoglot.types import MaskRule
 from tests.models.tiny import (
     ARCHITECTURES,
     WINDOW,
     alone,
+    mixed_rows,
     pack,
     random_tokens,
     replace,
     slow_mask,
     tiny_encoder,
 )
-from tests.models.worked_rows import mixed_rows
 
 # flex is fused by compilation only, which a test of its numbers does not need
 eager_flex = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
@@ -29,7 +35,7 @@ eager_flex = pytest.mark.filterwarnings("ignore:flex_attention called without to
 @st.composite
 def any_rows(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    plan = st.lists(st.tuples(st.sampled_from(Rule), st.integers(2, 9)), max_size=3)
+    plan = st.lists(st.tuples(st.sampled_from(MaskRule), st.integers(2, 9)), max_size=3)
     rows = draw(st.lists(plan, min_size=1, max_size=3))
     sequences = [[random_tokens(rng, rule, length) for rule, length in row] for row in rows]
     filled = max(sum(map(len, row)) for row in sequences)
@@ -41,16 +47,16 @@ def any_rows(draw):
 def test_rule_is_the_double_loop(rows, window):
     num_rows, length = rows.ids.shape
     row, token = torch.arange(num_rows)[:, None, None], torch.arange(length)
-    sees = mask_rule(rows, window=window)(row, row, token[:, None], token)
+    sees = mask_function(rows, window=window)(row, row, token[:, None], token)
     assert torch.equal(sees, slow_mask(rows, window=window))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(rows=any_rows())
-def test_both_realisations_hold_the_same_mask(rows):
+def test_sdpa_and_flex_have_the_same_mask(rows):
     config = tiny_encoder("modernbert").model.config
-    additive: Any = masks(rows, config, "sdpa", torch.float64)
-    blocks: Any = masks(rows, config, "flex", torch.float64)
+    additive: Any = build_masks(rows, config, "sdpa", torch.float64)
+    blocks: Any = build_masks(rows, config, "flex", torch.float64)
     for kind, window in (("full_attention", None), ("sliding_attention", WINDOW)):
         expected = slow_mask(rows, window=window)
         assert torch.equal(additive[kind][:, 0] == 0, expected)
@@ -61,7 +67,7 @@ def test_both_realisations_hold_the_same_mask(rows):
 
 def test_padding_sees_itself_and_leaves_no_softmax_empty():
     rows = pack([[]], 5)
-    mask = masks(rows, tiny_encoder("bert").model.config, "sdpa", torch.float32)
+    mask = build_masks(rows, tiny_encoder("bert").model.config, "sdpa", torch.float32)
     assert isinstance(mask, torch.Tensor)
     assert torch.equal(mask[0, 0] == 0, torch.eye(5, dtype=torch.bool))
     assert mask.min() == torch.finfo(torch.float32).min
@@ -73,9 +79,10 @@ def test_same_numbers_three_ways(architecture):
     sequences, rows = mixed_rows()
     with torch.no_grad():
         sdpa = tiny_encoder(architecture, attention="sdpa")(rows).hidden
-        flex = tiny_encoder(architecture, attention="flex")(rows).hidden
+        if architecture in {"xlm-r", "eurobert", "modernbert"}:  # plain, grouped heads, windows
+            flex = tiny_encoder(architecture, attention="flex")(rows).hidden
+            torch.testing.assert_close(flex, sdpa, atol=1e-5, rtol=0)
         encoder = tiny_encoder(architecture)
-        torch.testing.assert_close(flex, sdpa, atol=1e-5, rtol=0)
         for row, own in enumerate(sequences):
             start = 0
             for tokens in own:
@@ -108,7 +115,7 @@ def test_no_gradient_crosses_sequences(architecture):
         return seen[0]
 
     hook = encoder.model.get_input_embeddings().register_forward_hook(keep)
-    sentence = (rows.sequences == 1) & (rows.rules == Rule.TRANSLATE) & (rows.parts == 0)
+    sentence = (rows.sequences == 1) & (rows.rules == MaskRule.TRANSLATE) & (rows.roles == 0)
     states = encoder(rows).hidden
     hook.remove()
     (gradient,) = torch.autograd.grad(states[sentence].square().sum(), seen)
@@ -130,21 +137,21 @@ def test_the_window_matters():
 def test_whole_rows_need_no_mask(monkeypatch):
     """Seen through every architecture whose layers all see everything."""
     rng = np.random.default_rng(0)
-    rows = pack([[random_tokens(rng, Rule.FULL, 60)] for _ in range(2)], 60)
+    rows = pack([[random_tokens(rng, MaskRule.FULL, 60)] for _ in range(2)], 60)
     for architecture in ARCHITECTURES:
         encoder = tiny_encoder(architecture)
         config = encoder.model.config
-        rows.whole = False
+        rows.unmasked = False
         with torch.no_grad():
             expected = encoder(rows).hidden
-        rows.whole = True
-        if LOCAL in (getattr(config, "layer_types", None) or ()):
+        rows.unmasked = True
+        if LOCAL_LAYER in (getattr(config, "layer_types", None) or ()):
             assert architecture == "modernbert"
             continue  # local layers need their mask, which is compiled for a GPU
-        mask = masks(rows, config, "cudnn", torch.float32)
+        mask = build_masks(rows, config, "cudnn", torch.float32)
         assert isinstance(mask, torch.Tensor)
         assert mask.shape == NO_MASK
-        monkeypatch.setattr(encoder, "_implementation", lambda _: "cudnn")
+        monkeypatch.setattr(encoder, "_attention_implementation", lambda _: "cudnn")
         with torch.no_grad():
             found = encoder(rows).hidden
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
@@ -153,4 +160,4 @@ def test_whole_rows_need_no_mask(monkeypatch):
 def test_what_is_fastest_on_a_cpu_is_the_mask():
     rows = mixed_rows()[1]
     config = tiny_encoder("xlm-r").model.config
-    assert fastest(rows, config, torch.bfloat16) == "sdpa"
+    assert fastest_implementation(rows, config, torch.bfloat16) == "sdpa"

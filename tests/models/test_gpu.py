@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 import torch
 
-from isoglot.models.attention import fastest
-from isoglot.models.hashed_dropout import draw_seeds, hash_dropouts
-from isoglot.types import Rule
-from tests.models.there_and_back import relative, states_and_gradients
-from tests.models.tiny import ARCHITECTURES, pack, random_tokens, replace, tiny_encoder
-from tests.models.worked_rows import mixed_rows
+from isoglot.models.attention import FLEX_BLOCK_TOKENS, fastest_implementation
+from isoglot.models.layers import draw_seeds, hashed_dropouts
+from isoglot.types import MaskRule
+from tests.models.tiny import (
+    ARCHITECTURES,
+    mixed_rows,
+    pack,
+    random_tokens,
+    relative,
+    replace,
+    states_and_gradients,
+    tiny_encoder,
+)
 
 pytestmark = [
     pytest.mark.gpu,
@@ -71,7 +78,7 @@ def test_other_rows_of_one_shape_compile_nothing_anew(architecture, whole):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_losses_at_sites_are_those_of_a_cpu(architecture):
+def test_losses_at_target_positions_are_those_of_a_cpu(architecture):
     """The vocabulary is odd on purpose: there the word matrix gets rows that mean no word."""
     found = []
     for device in ("cpu", "cuda"):
@@ -80,7 +87,7 @@ def test_losses_at_sites_are_those_of_a_cpu(architecture):
         positions = torch.arange(0, 60, 2, device=device)
         targets = (positions * 7 + 3) % 101
         weights = torch.ones(len(positions), device=device)
-        losses = encoder.site_losses(encoder(rows), positions, targets, weights).losses
+        losses = encoder.target_losses(encoder(rows), positions, targets, weights).losses
         losses.sum().backward()
         gradients = [w.grad.flatten() for w in encoder.parameters() if w.grad is not None]
         logits = encoder.logits_at(encoder(rows), positions).detach()
@@ -93,9 +100,9 @@ def test_losses_at_sites_are_those_of_a_cpu(architecture):
     "settings",
     [
         {"attention": "cudnn"},
-        {"norms": "narrow"},
-        {"projections": "joined"},
-        {"attention": "cudnn", "norms": "narrow", "projections": "joined"},
+        {"norm_dtype": "bf16"},
+        {"fuse_qkv": True},
+        {"attention": "cudnn", "norm_dtype": "bf16", "fuse_qkv": True},
     ],
     ids=str,
 )
@@ -104,7 +111,7 @@ def test_faster_ways_lose_little_to_bf16_when_compiled(architecture, settings):
     torch.compiler.reset()
     exact = passed(architecture, "sdpa")
     found = []
-    usual = {"norms": "wide", "projections": "apart", "attention": "sdpa"}
+    usual = {"norm_dtype": "float32", "fuse_qkv": False, "attention": "sdpa"}
     for chosen in (usual, usual | settings):
         encoder = tiny_encoder(architecture, **chosen).cuda()
         encoder.compile()
@@ -117,10 +124,10 @@ def test_faster_ways_lose_little_to_bf16_when_compiled(architecture, settings):
 def test_whole_rows_lose_no_more_to_bf16_without_a_mask(compiled):
     torch.compiler.reset()
     rng = np.random.default_rng(0)
-    rows = pack([[random_tokens(rng, Rule.FULL, 64)] for _ in range(2)], 64)
+    rows = pack([[random_tokens(rng, MaskRule.FULL, 64)] for _ in range(2)], 64)
     found = []
     for attention, exact in (("sdpa", True), ("sdpa", False), ("cudnn", False)):
-        rows.whole = attention == "cudnn"
+        rows.unmasked = attention == "cudnn"
         encoder = tiny_encoder("xlm-r", attention=attention).cuda()
         if compiled and not exact:
             encoder.compile()
@@ -132,17 +139,18 @@ def test_whole_rows_lose_no_more_to_bf16_without_a_mask(compiled):
 def test_the_fastest_way_is_chosen_by_what_is_asked_for():
     config = tiny_encoder("xlm-r").model.config
     rows = mixed_rows()[1].to("cuda")
-    assert fastest(rows, config, torch.float32) == "flex"
+    exact = "flex" if rows.ids.shape[1] >= FLEX_BLOCK_TOKENS else "sdpa"
+    assert fastest_implementation(rows, config, torch.float32) == exact
     hopper = torch.cuda.get_device_capability() >= (9, 0)
-    assert fastest(rows, config, torch.bfloat16) == ("cudnn" if hopper else "flex")
+    assert fastest_implementation(rows, config, torch.bfloat16) == ("cudnn" if hopper else exact)
     torch.use_deterministic_algorithms(mode=True)
     try:
-        assert fastest(rows, config, torch.bfloat16) == "flex"
+        assert fastest_implementation(rows, config, torch.bfloat16) == exact
     finally:
         torch.use_deterministic_algorithms(mode=False)
 
 
-def test_a_compiled_encoder_drops_by_hashing_what_it_would_drop_uncompiled():
+def test_a_compiled_encoder_drops_what_it_would_drop_uncompiled():
     torch.compiler.reset()
     found = []
     for compiled in (False, True):
@@ -150,7 +158,7 @@ def test_a_compiled_encoder_drops_by_hashing_what_it_would_drop_uncompiled():
         if compiled:
             encoder.compile()
         torch.manual_seed(0)
-        draw_seeds(hash_dropouts(encoder.model.base_model), torch.device("cuda"))
+        draw_seeds(hashed_dropouts(encoder.model.base_model), torch.device("cuda"))
         torch.manual_seed(0)  # a compiled one draws them by itself
         found.append(states_and_gradients(encoder))
     for ours, reference in zip(found[1], found[0], strict=True):
@@ -158,7 +166,9 @@ def test_a_compiled_encoder_drops_by_hashing_what_it_would_drop_uncompiled():
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_the_same_bits_twice_are_those_of_an_uncompiled_encoder_nearly(architecture):
+def test_deterministic_algorithms_give_the_same_bits_and_nearly_those_of_an_eager_encoder(
+    architecture,
+):
     torch.compiler.reset()
     reference = passed(architecture, "sdpa")
     torch.use_deterministic_algorithms(mode=True, warn_only=True)

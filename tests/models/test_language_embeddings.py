@@ -10,10 +10,9 @@ from isoglot.errors import ModelError
 from isoglot.models import language_embeddings
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
-from isoglot.models.export import export
+from isoglot.models.export import export_encoder
 from isoglot.models.language_embeddings import FILE
-from tests.models.tiny import LANGUAGES, SHAPE, replace, tiny_encoder
-from tests.models.worked_rows import mixed_rows
+from tests.models.tiny import LANGUAGES, SHAPE, mixed_rows, replace, tiny_encoder
 
 
 @pytest.fixture
@@ -24,23 +23,25 @@ def tokenizer_folder(tmp_path):
 
 def trained(architecture, where):
     """An encoder whose languages have moved away from zero, and from each other."""
-    encoder = tiny_encoder(architecture, languages=where)
+    encoder = tiny_encoder(architecture, language_embeddings=where)
     assert encoder.languages is not None
     torch.nn.init.normal_(encoder.languages.weight)
     return encoder
 
 
 def reopened(folder, where, languages):
-    settings = ModelConfig(start=str(folder), languages=where)
-    return Encoder.open(str(folder), settings, languages=languages).eval()
+    settings = ModelConfig(init_from=str(folder), language_embeddings=where)
+    return Encoder.from_pretrained(str(folder), settings, languages=languages).eval()
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("where", ["all", "slots"])
-@pytest.mark.parametrize("architecture", ["xlm-r", "albert", "modernbert"])
+@pytest.mark.parametrize(
+    ("architecture", "where"),
+    [("xlm-r", "all"), ("xlm-r", "slots"), ("albert", "all"), ("modernbert", "slots")],
+)
 def test_the_same_outputs_when_opened_again(tmp_path, tokenizer_folder, architecture, where):
     encoder = trained(architecture, where)
-    export(encoder, tmp_path / "m", tokenizer_folder=tokenizer_folder, card="")
+    export_encoder(encoder, tmp_path / "m", tokenizer_folder=tokenizer_folder, card="")
     _, rows = mixed_rows()
     before = encoder(rows).hidden
     assert not torch.equal(before, tiny_encoder(architecture)(rows).hidden)
@@ -53,7 +54,7 @@ def test_the_same_outputs_when_opened_again(tmp_path, tokenizer_folder, architec
 @torch.no_grad()
 def test_languages_are_found_by_code(tmp_path, tokenizer_folder):
     encoder = trained("xlm-r", "all")
-    export(encoder, tmp_path / "m", tokenizer_folder=tokenizer_folder, card="")
+    export_encoder(encoder, tmp_path / "m", tokenizer_folder=tokenizer_folder, card="")
     again = reopened(tmp_path / "m", "all", ("new", "cc", "newer", "aa", "bb"))
     assert encoder.languages is not None
     assert again.languages is not None
@@ -67,7 +68,9 @@ def test_languages_are_found_by_code(tmp_path, tokenizer_folder):
 
 @torch.no_grad()
 def test_without_them_the_plain_model_is_opened(tmp_path, tokenizer_folder):
-    export(trained("xlm-r", "all"), tmp_path / "m", tokenizer_folder=tokenizer_folder, card="")
+    export_encoder(
+        trained("xlm-r", "all"), tmp_path / "m", tokenizer_folder=tokenizer_folder, card=""
+    )
     plain = reopened(tmp_path / "m", "none", LANGUAGES)
     assert plain.languages is None
     assert plain.language_codes == ()
@@ -77,7 +80,9 @@ def test_without_them_the_plain_model_is_opened(tmp_path, tokenizer_folder):
 
 def test_how_they_were_used(tmp_path, tokenizer_folder):
     assert language_embeddings.used_on(tmp_path) is None
-    export(trained("bert", "slots"), tmp_path / "m", tokenizer_folder=tokenizer_folder, card="")
+    export_encoder(
+        trained("bert", "slots"), tmp_path / "m", tokenizer_folder=tokenizer_folder, card=""
+    )
     assert language_embeddings.used_on(tmp_path / "m") == "slots"
 
 

@@ -7,15 +7,17 @@ import torch
 from transformers import AutoTokenizer
 
 from isoglot.errors import ModelError
-from isoglot.evaluate.embed import _padded
-from isoglot.models import Encoder, ModelConfig, export
-from isoglot.models.sentence_export import SentenceHead, export_sentences
-from isoglot.objectives.contrast import Pooling, Projection, ProjectionConfig, pool
+from isoglot.evaluation.embed import pad_rows
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
+from isoglot.models.export import export_encoder
+from isoglot.models.sentence_export import SentenceHead, export_sentence_transformers
+from isoglot.objectives.contrast.pooling import Pooling, Projection, ProjectionConfig, pool
 
 SENTENCES = ["kalo mi tu.", "бода ги", "zhaquo xi wue vy. jax", "se"]
 HEADS: dict[str, tuple[Pooling, ProjectionConfig]] = {
     "paper": ("cls", ProjectionConfig(size=12)),
-    "xlco": ("cls", ProjectionConfig(layers=1, size=None, bias=True, normalize="no")),
+    "xlco": ("cls", ProjectionConfig(layers=1, size=None, bias=True, normalize="none")),
     "after": ("mean", ProjectionConfig(size=7, normalize="after")),
     "bare": ("mean", ProjectionConfig(layers=0)),
 }
@@ -24,14 +26,14 @@ HEADS: dict[str, tuple[Pooling, ProjectionConfig]] = {
 @pytest.fixture(scope="module")
 def encoder(corpus):
     torch.manual_seed(0)
-    settings = ModelConfig(size="tiny", layers=2, hidden=32, heads=2, max_positions=96)
+    settings = ModelConfig(size="tiny", num_layers=2, hidden_size=32, num_heads=2, max_positions=96)
     return Encoder.build(settings, corpus.vocabulary).eval()
 
 
 @pytest.fixture(scope="module")
 def model(corpus, encoder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("export") / "model"
-    export(encoder, folder, tokenizer_folder=corpus.tokenizer_folder, card="# card\n")
+    export_encoder(encoder, folder, tokenizer_folder=corpus.tokenizer_folder, card="# card\n")
     return folder
 
 
@@ -47,11 +49,11 @@ def head_of(name):
 def test_it_opens_and_gives_the_same_vectors(encoder, model, tmp_path, name):
     package = pytest.importorskip("sentence_transformers")
     projection, head = head_of(name)
-    export_sentences(model, tmp_path / "out", head, max_length=96)
+    export_sentence_transformers(model, tmp_path / "out", head, max_length=96)
     opened = package.SentenceTransformer(str(tmp_path / "out"), device="cpu")
     found = torch.tensor(opened.encode(SENTENCES))
     tokenizer = AutoTokenizer.from_pretrained(model)
-    rows = _padded(tokenizer(SENTENCES)["input_ids"], tokenizer.pad_token_id)
+    rows = pad_rows(tokenizer(SENTENCES)["input_ids"], tokenizer.pad_token_id)
     with torch.no_grad():
         places = torch.arange(len(SENTENCES)) * rows.ids.shape[1]
         pooled = pool(encoder(rows).hidden, rows, places, head.pooling)
@@ -66,7 +68,7 @@ def test_what_it_writes_does_not_need_the_package(model, tmp_path):
     _, head = head_of("paper")
     out = tmp_path / "out"
     for _ in range(2):  # the second replaces the first
-        export_sentences(model, out, head, max_length=96)
+        export_sentence_transformers(model, out, head, max_length=96)
     kinds = [
         module["type"].rsplit(".", 1)[1]
         for module in json.loads((out / "modules.json").read_text())
@@ -83,4 +85,4 @@ def test_what_it_writes_does_not_need_the_package(model, tmp_path):
 def test_another_folder_is_not_overwritten(model, tmp_path):
     (tmp_path / "out").mkdir()
     with pytest.raises(ModelError, match="is no sentence-transformers folder"):
-        export_sentences(model, tmp_path / "out", head_of("bare")[1], max_length=96)
+        export_sentence_transformers(model, tmp_path / "out", head_of("bare")[1], max_length=96)

@@ -1,82 +1,35 @@
-"""Encoder-decoders: where they start, who sees what, and the plain folder they leave."""
+"""Encoder-decoders: how they start, what the decoder sees, what it generates."""
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from isoglot.batching.builder import Canvas
-from isoglot.corpus.pretokenize import Pretokenization
 from isoglot.errors import ModelError
-from isoglot.models import DecoderConfig, Encoder, ModelConfig, Seq2Seq, export, export_seq2seq
+from isoglot.models.config import DecoderConfig, GenerationConfig, ModelConfig
+from isoglot.models.encoder import Encoder
+from isoglot.models.export import export_encoder
+from isoglot.models.layers import FusedQKVLinear
+from isoglot.models.seq2seq import Seq2Seq, generate
 from isoglot.models.translator import Translator
-from isoglot.models.writing import WritingConfig
-from isoglot.objectives.sides import source, target
-from isoglot.types import Decoding
-
-SETTINGS = ModelConfig(
-    size="tiny",
-    layers=2,
-    hidden=32,
-    heads=2,
-    max_positions=64,
-    dropout=0.0,
-    decoder=DecoderConfig(),
+from isoglot.objectives.seq2seq import build_source
+from tests.models.tiny_seq2seq import (
+    RELEASED,
+    SETTINGS,
+    build_seq2seq,
+    example,
+    export_to,
+    rows_of,
 )
-RELEASED = replace(SETTINGS, languages="all", decoder=DecoderConfig(cross_output="language"))
-TEXTS = ["kalo mitu sera.", "nope.", "tu tu lo ra."]
-
-
-def built(corpus, settings=SETTINGS, seed=0):
-    torch.manual_seed(seed)
-    found = Seq2Seq.build(settings, corpus.vocabulary, languages=corpus.languages).eval()
-    with torch.no_grad():
-        for weight in found.parameters():
-            weight.add_(0.1 * torch.randn_like(weight))
-    return found
-
-
-def written(found, folder, corpus):
-    return export_seq2seq(
-        found,
-        folder,
-        tokenizer_folder=corpus.tokenizer_folder,
-        base_tokenizer="of the corpus",
-        card="",
-    )
-
-
-def rows_of(*sequences):
-    canvas = Canvas(len(sequences), max(map(len, sequences)), 1)
-    for row, sequence in enumerate(sequences):
-        canvas.put(sequence, row, 0)
-    return canvas.rows()
-
-
-def example(corpus, read=(10, 11, 12, 13, 14), write=(20, 21, 22)):
-    vocabulary = corpus.vocabulary
-    reads = rows_of(source(np.array(read, np.int32), 0, vocabulary))
-    writes = rows_of(target(np.array(write, np.int32), 1, vocabulary))
-    none = torch.zeros(0, dtype=torch.int64)
-    decoding = Decoding(
-        rows=writes,
-        sources=torch.zeros(1, dtype=torch.int64),
-        positions=none,
-        targets=none,
-        spans={},
-    )
-    return reads, decoding
 
 
 def test_half_of_the_layers_are_the_decoders(corpus):
     found = Seq2Seq.build(
-        ModelConfig(size="small", hidden=32, heads=2, decoder=DecoderConfig()),
+        ModelConfig(size="small", hidden_size=32, num_heads=2, decoder=DecoderConfig()),
         corpus.vocabulary,
         languages=corpus.languages,
     )
@@ -86,7 +39,7 @@ def test_half_of_the_layers_are_the_decoders(corpus):
 
 
 def test_the_decoder_cannot_look_at_what_is_not_visible(corpus):
-    found = built(corpus)
+    found = build_seq2seq(corpus)
     reads, decoding = example(corpus)
     states = torch.randn(1, 7, 32, requires_grad=True)
     visible = torch.ones(1, 7, dtype=torch.bool)
@@ -100,7 +53,7 @@ def test_the_decoder_cannot_look_at_what_is_not_visible(corpus):
 
 
 def test_the_decoder_sees_no_later_token_and_heeds_positions(corpus):
-    found = built(corpus)
+    found = build_seq2seq(corpus)
     reads, decoding = example(corpus)
     visible = torch.ones(1, 7, dtype=torch.bool)
     with torch.no_grad():
@@ -115,41 +68,11 @@ def test_the_decoder_sees_no_later_token_and_heeds_positions(corpus):
     assert not later[0, 1].allclose(moved[0, 1])
 
 
-@pytest.mark.parametrize("share", [True, False])
-def test_the_folder_is_plain_and_writes_the_same(corpus, tmp_path, share):
-    found = built(corpus, replace(SETTINGS, decoder=DecoderConfig(share_embeddings=share)))
-    assert written(found, tmp_path / "model", corpus) == []
-    model, said = AutoModelForSeq2SeqLM.from_pretrained(
-        tmp_path / "model", output_loading_info=True
-    )
-    assert not said["missing_keys"]
-    assert not said["unexpected_keys"]
-    for half in (model.config.encoder, model.config.decoder):
-        assert half.attention_probs_dropout_prob == 0.1, "as it was before it was switched off"
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "model")
-    inputs = tokenizer([f"<aa>{text}" for text in TEXTS], return_tensors="pt", padding=True)
-    assert tokenizer.convert_ids_to_tokens(inputs.input_ids[1].tolist())[0] == "<aa>"
-    ids = model.eval().generate(
-        input_ids=inputs.input_ids,
-        attention_mask=inputs.attention_mask,
-        decoder_start_token_id=tokenizer.convert_tokens_to_ids("<bb>"),
-        suppress_tokens=found.never,
-        max_length=12,
-    )
-    plain = [text.strip() for text in tokenizer.batch_decode(ids, skip_special_tokens=True)]
-    translator = Translator.open(tmp_path / "model", "cpu")
-    settings = WritingConfig(longer_by=0, more=11)
-    ours = dict(translator.translate(TEXTS, "aa", "bb", settings))
-    assert [ours[number] for number in range(3)] == plain
-    weights = translator.seq2seq.model.state_dict()
-    assert all(weights[name].equal(weight) for name, weight in model.state_dict().items())
-
-
 def test_languages_are_taken_over_by_code(corpus, tmp_path):
-    written(built(corpus), tmp_path / "model", corpus)
+    export_to(build_seq2seq(corpus), tmp_path / "model", corpus)
     first = Translator.open(tmp_path / "model", "cpu").seq2seq
     again = Seq2Seq.build(
-        replace(SETTINGS, size=None, start=str(tmp_path / "model")),
+        replace(SETTINGS, size=None, init_from=str(tmp_path / "model")),
         corpus.vocabulary,
         languages=("cc", "dd", "aa"),
     )
@@ -164,24 +87,24 @@ def test_languages_are_taken_over_by_code(corpus, tmp_path):
 
 def test_two_tables_of_words_do_not_become_one(corpus, tmp_path):
     apart = replace(SETTINGS, decoder=DecoderConfig(share_embeddings=False))
-    found = built(corpus, apart)
-    written(found, tmp_path / "model", corpus)
-    again = replace(apart, size=None, start=str(tmp_path / "model"))
+    found = build_seq2seq(corpus, apart)
+    export_to(found, tmp_path / "model", corpus)
+    again = replace(apart, size=None, init_from=str(tmp_path / "model"))
     one_table = replace(again, decoder=DecoderConfig())
     with pytest.raises(ModelError, match="share_embeddings to false"):
         Seq2Seq.build(one_table, corpus.vocabulary, languages=corpus.languages)
     opened = Seq2Seq.build(again, corpus.vocabulary, languages=corpus.languages)
-    for mine, theirs in zip(opened._tables(), found._tables(), strict=True):
+    for mine, theirs in zip(opened._embedding_tables(), found._embedding_tables(), strict=True):
         assert mine.equal(theirs)
 
 
 def test_one_masked_language_model_in_both_halves(corpus, tmp_path):
     torch.manual_seed(0)
-    plain = replace(SETTINGS, decoder=None, languages="none")
+    plain = replace(SETTINGS, decoder=None, language_embeddings="none")
     encoder = Encoder.build(plain, corpus.vocabulary)
-    export(encoder, tmp_path / "mlm", tokenizer_folder=corpus.tokenizer_folder, card="")
+    export_encoder(encoder, tmp_path / "mlm", tokenizer_folder=corpus.tokenizer_folder, card="")
     found = Seq2Seq.build(
-        replace(SETTINGS, size=None, start=str(tmp_path / "mlm")),
+        replace(SETTINGS, size=None, init_from=str(tmp_path / "mlm")),
         corpus.vocabulary,
         languages=corpus.languages,
     )
@@ -197,152 +120,144 @@ def test_one_masked_language_model_in_both_halves(corpus, tmp_path):
 
 
 def test_the_decoder_begins_as_the_encoder_is_now(corpus):
-    apart = DecoderConfig(share_embeddings=False, cross_output="language")
-    found = built(corpus, replace(RELEASED, decoder=apart))
+    apart = DecoderConfig(share_embeddings=False, cross_attention_output="language")
+    found = build_seq2seq(corpus, replace(RELEASED, decoder=apart))
     decoder, encoder = found.model.decoder, found.encoder.model
-    cross = found.by_language.outputs[0].weight.clone()
-    found.begin_decoder()
+    cross = found.language_parts.outputs[0].weight.clone()
+    found.init_decoder()
     for name, weight in encoder.lm_head.state_dict().items():
         assert weight.equal(decoder.lm_head.state_dict()[name]), name
     for name, weight in encoder.roberta.state_dict().items():
         if "pooler" not in name:
             assert weight.equal(decoder.roberta.state_dict()[name]), name
-    assert found.by_language.embeddings.weight.equal(found.encoder.languages.weight)
-    assert found.by_language.outputs[0].weight.equal(cross)
+    assert found.language_parts.embeddings.weight.equal(found.encoder.languages.weight)
+    assert found.language_parts.outputs[0].weight.equal(cross)
     size, first = corpus.vocabulary.size, corpus.vocabulary.cls
-    for table in found._tables():
+    for table in found._embedding_tables():
         assert all(row.equal(table[first]) for row in table[size : size + 3])
 
 
 def test_it_writes_no_further_than_its_positions(corpus):
-    found = built(corpus)
-    reads = rows_of(source(np.full(62, 10, np.int32), 0, corpus.vocabulary))
+    found = build_seq2seq(corpus)
+    reads = rows_of(build_source(np.full(62, 10, np.int32), 0, corpus.vocabulary))
     with torch.no_grad():
-        said = found.write(reads, torch.tensor([1]), WritingConfig(more=100))
+        said = found.generate(reads, torch.tensor([1]), GenerationConfig(max_length_b=100))
     assert int(said.lengths) <= 62
 
 
 def test_only_xlm_rs_classes_have_decoders(corpus):
-    settings = ModelConfig(size="mbert", layers=1, hidden=16, heads=2, decoder=DecoderConfig())
+    settings = ModelConfig(
+        size="mbert", num_layers=1, hidden_size=16, num_heads=2, decoder=DecoderConfig()
+    )
     with pytest.raises(ModelError, match="XLM-R's classes"):
         Seq2Seq.build(settings, corpus.vocabulary, languages=corpus.languages)
 
 
 def test_faster_ways_reach_the_encoder_that_has_a_decoder(corpus):
-    plain = built(corpus, replace(SETTINGS, norms="wide", projections="apart"))
-    faster = built(corpus, replace(SETTINGS, norms="narrow", projections="joined"))
+    plain = build_seq2seq(corpus, replace(SETTINGS, norm_dtype="float32", fuse_qkv=False))
+    faster = build_seq2seq(corpus, replace(SETTINGS, norm_dtype="bf16", fuse_qkv=True))
     encoders = [found.model.encoder.encoder.layer for found in (plain, faster)]
-    joined = ["forward" in vars(layers[0].attention.self.query) for layers in encoders]
+    fused = [isinstance(layers[0].attention.self.query, FusedQKVLinear) for layers in encoders]
     hooks = [len(layers[0].output.LayerNorm._forward_hooks) for layers in encoders]
-    assert (joined, hooks) == ([False, True], [0, 1])
+    assert (fused, hooks) == ([False, True], [0, 1])
 
 
 def test_a_body_is_not_frozen_below_a_decoder(corpus):
-    with pytest.raises(ModelError, match=r"model\.freeze is for encoders alone"):
-        built(corpus, replace(SETTINGS, freeze="body"))
-
-
-def test_the_released_variant_says_what_is_lost_and_keeps_it_beside(corpus, tmp_path):
-    found = built(corpus, RELEASED)
-    (loss,) = written(found, tmp_path / "model", corpus)
-    assert "language embeddings" in loss
-    assert "projection for each language" in loss
-    assert "language_embeddings.safetensors" in loss
-    assert loss in (tmp_path / "model/README.md").read_text()
-    translator = Translator.open(tmp_path / "model", "cpu")
-    reads, _ = example(corpus)
-    for method in ("greedy", "beam"):
-        settings = WritingConfig(method=method, beams=3)
-        for language in (0, 1, 2):
-            spoken = torch.tensor([language])
-            with torch.no_grad():
-                one, two = (
-                    model.write(reads, spoken, settings) for model in (found, translator.seq2seq)
-                )
-            assert one.ids.equal(two.ids)
-    with torch.no_grad():
-        a, b = (found.write(reads, torch.tensor([n]), WritingConfig()).ids for n in (0, 1))
-    assert not a.equal(b)
+    with pytest.raises(ModelError, match=r"model\.freeze is for an encoder alone"):
+        build_seq2seq(corpus, replace(SETTINGS, freeze="body"))
 
 
 def test_sentences_of_a_batch_do_not_change_each_other(corpus):
-    found = built(corpus)
+    found = build_seq2seq(corpus)
     sentences = [np.arange(10, 10 + n, dtype=np.int32) for n in (3, 9, 6)]
-    made = [source(ids, 0, corpus.vocabulary) for ids in sentences]
+    made = [build_source(ids, 0, corpus.vocabulary) for ids in sentences]
     with torch.no_grad():
-        whole = found.write(rows_of(*made), torch.tensor([1, 2, 1]), WritingConfig())
+        whole = found.generate(rows_of(*made), torch.tensor([1, 2, 1]), GenerationConfig())
         for row, (sequence, language) in enumerate(zip(made, (1, 2, 1), strict=True)):
-            one = found.write(rows_of(sequence), torch.tensor([language]), WritingConfig())
+            one = found.generate(rows_of(sequence), torch.tensor([language]), GenerationConfig())
             length = int(whole.lengths[row])
             assert int(one.lengths) == length
             assert whole.ids[row, :length].equal(one.ids[0, :length])
             assert length <= int(1.3 * len(sentences[row])) + 5
 
 
-def test_an_encoder_does_not_translate(corpus, tmp_path):
-    encoder = Encoder.build(replace(SETTINGS, decoder=None), corpus.vocabulary)
-    export(encoder, tmp_path / "mlm", tokenizer_folder=corpus.tokenizer_folder, card="")
-    with pytest.raises(ModelError, match="does not translate"):
-        Translator.open(tmp_path / "mlm")
+END, PAD = 2, 1
 
 
-def test_a_damaged_folder_is_named(corpus, tmp_path):
-    folder = tmp_path / "model"
-    written(built(corpus), folder, corpus)
-    weights = load_file(folder / "model.safetensors")
-    weights.pop("decoder.roberta.encoder.layer.0.crossattention.self.query.weight")
-    save_file(weights, folder / "model.safetensors")
-    with pytest.raises(ModelError, match=r"lacks weights .*crossattention\.self\.query"):
-        Translator.open(folder)
-    (folder / "model.safetensors").write_bytes(b"nothing")
-    with pytest.raises(ModelError, match="cannot be opened as an encoder-decoder"):
-        Translator.open(folder)
-    (folder / "config.json").write_text("{")
-    with pytest.raises(ModelError, match="cannot be opened"):
-        Translator.open(folder)
+class Says:
+    """A model that has said all it will say."""
+
+    config = SimpleNamespace(eos_token_id=END, pad_token_id=PAD)
+
+    def __init__(self, *said):
+        self.said = torch.tensor(said)
+        self.asked = {}
+
+    def generate(self, **asked):
+        self.asked = asked
+        return self.said
 
 
-def test_lines_are_divided_into_words_as_the_corpus_was(corpus, tmp_path, monkeypatch):
-    tokenizer_folder = tmp_path / "tokenizer"
-    shutil.copytree(corpus.tokenizer_folder, tokenizer_folder)
-    Pretokenization({"aa": "moses"}).save(tokenizer_folder)
-    (loss,) = export_seq2seq(
-        built(corpus), tmp_path / "model", tokenizer_folder=tokenizer_folder, base_tokenizer="",
-        card="# card\n",
-    )  # fmt: skip
-    assert "divided into words" in loss
-    assert loss in (tmp_path / "model/README.md").read_text()
-    translator = Translator.open(tmp_path / "model", "cpu")
-    read = []
-    rows = translator._rows
-
-    def heard(texts, language):
-        read.append((texts, language))
-        return rows(texts, language)
-
-    monkeypatch.setattr(translator, "_rows", heard)
-    assert dict(translator.translate(["kalo,mitu.", ""], "aa", "bb"))[1] == ""
-    list(translator.translate(["kalo,mitu."], "bb", "aa"))
-    expected = translator.tokenizer(["kalo , mitu .", "kalo,mitu."], add_special_tokens=False)
-    divided, whole = expected["input_ids"]
-    assert read == [([divided], 0), ([whole], 1)]
-    assert divided != whole
-    monkeypatch.setattr(
-        translator.tokenizer, "batch_decode", lambda *_, **__: [" kalo , mitu\nsera ."]
+def generated(model, limits, settings=None, suppress_tokens=()):
+    number = len(model.said)
+    return generate(
+        model,
+        torch.zeros(number, 3, 4),
+        torch.ones(number, 3, dtype=torch.bool),
+        model.said[:, 0],
+        torch.tensor(limits),
+        settings or GenerationConfig(),
+        suppress_tokens=suppress_tokens,
     )
-    assert dict(translator.translate(["kalo"], "bb", "aa")) == {0: "kalo, mitu sera."}
-    assert dict(translator.translate(["kalo"], "aa", "bb")) == {0: "kalo , mitu sera ."}
 
 
-def test_a_line_that_spells_a_special_token_is_text(corpus, tmp_path):
-    written(built(corpus), tmp_path / "model", corpus)
-    translator = Translator.open(tmp_path / "model", "cpu")
-    (ids,) = translator._encoded(["kalo </s> <bb> <mask>"], "aa", None)
-    unknown = translator.tokenizer.unk_token_id
-    specials = {*translator.seq2seq.never, corpus.vocabulary.sep} - {unknown}
-    assert not specials & set(ids)
-    assert list(translator.translate([], "aa", "bb")) == []
-    notes: list[str] = []
-    (ids,) = translator._encoded(["kalo " * 100], "aa", notes.append)
-    assert len(ids) == 62
-    assert "1 of 1 lines have more than 62 tokens" in notes[0]
+def test_where_hypotheses_end():
+    model = Says(
+        [50, 10, 11, END, PAD],
+        [51, END, PAD, PAD, PAD],
+        [50, 10, 11, 12, 13],
+        [50, 10, 11, 12, END],
+        [50, 10, 11, END, PAD],
+    )
+    found = generated(model, [4, 4, 4, 2, 2])
+    assert found.lengths.tolist() == [2, 0, 4, 2, 2]
+    assert found.truncated.tolist() == [False, False, True, True, False]
+    assert found.ids.tolist() == [
+        [10, 11, PAD, PAD],
+        [PAD, PAD, PAD, PAD],
+        [10, 11, 12, 13],
+        [10, 11, PAD, PAD],
+        [10, 11, PAD, PAD],
+    ]
+
+
+def test_what_is_asked_for():
+    model = Says([50, 10, END], [51, END, PAD])
+    generated(model, [7, 5], suppress_tokens=(0, 3))
+    assert model.asked["max_length"] == 8, "the first token, and the longest"
+    assert model.asked["decoder_start_token_id"] == [50, 51]
+    assert model.asked["suppress_tokens"] == [0, 3]
+    assert (model.asked["num_beams"], model.asked["do_sample"]) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "asked"),
+    [
+        (
+            GenerationConfig(method="beam", num_beams=3, length_penalty=0.6),
+            (3, False, 0.6, None, None),
+        ),
+        (GenerationConfig(method="sample", temperature=0.7), (1, True, None, 0.7, 0)),
+    ],
+)
+def test_beams_and_drawing(settings, asked):
+    model = Says([50, 10, END])
+    generated(model, [4], settings)
+    names = ("num_beams", "do_sample", "length_penalty", "temperature", "top_k")
+    assert tuple(model.asked.get(name) for name in names) == asked
+
+
+def test_the_limit_and_the_settings_in_words():
+    assert GenerationConfig().max_lengths(torch.tensor([1, 10, 7])).tolist() == [6, 18, 14]
+    assert GenerationConfig().describe() == "greedy"
+    assert GenerationConfig(method="beam", num_beams=3).describe() == "beam, num_beams=3"

@@ -1,9 +1,15 @@
-"""Tiny random encoders and rows, and slow references that share no code with what they check."""
+"""Tiny random encoders and rows, and slow references that share no code with what they check.
+
+Rows that meet every case: all rules, several sequences a row, padding, more than a window.
+
+What comes out of a pass there and back, to compare two ways of doing it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,11 +24,17 @@ from transformers import (
     XLMRobertaConfig,
 )
 
-from isoglot.models.attention import PACKED
+from isoglot.models.attention import PACKED_ATTENTION
 from isoglot.models.config import ModelConfig
-from isoglot.models.dropout import set_dropout
 from isoglot.models.encoder import Encoder
-from isoglot.types import ALLOW, Rows, Rule
+from isoglot.models.optimizations import configure_dropout
+from isoglot.types import ALLOW, MaskRule, Rows
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from isoglot.models.encoder import Encoder
+    from isoglot.types import Rows
 
 VOCABULARY = 101
 LANGUAGES = ("aa", "bb", "cc")
@@ -61,18 +73,30 @@ CONFIGS = {
 ARCHITECTURES = tuple(CONFIGS)
 
 
-def tiny_model(architecture: str, *, attention: str = PACKED, seed: int = 0) -> Any:
+def tiny_model(
+    architecture: str, *, attention: str = PACKED_ATTENTION, seed: int = 0, layers: int = 3
+) -> Any:
     """A `*ForMaskedLM` model with random weights."""
     torch.manual_seed(seed)
     config = CONFIGS[architecture]()
-    set_dropout(config, hidden=None)
+    config.num_hidden_layers = layers
+    if getattr(config, "layer_types", None):
+        config.layer_types = config.layer_types[:layers]
+    configure_dropout(config, hidden=None)
     return AutoModelForMaskedLM.from_config(config, attn_implementation=attention).eval()
 
 
-def tiny_encoder(architecture: str, **settings: Any) -> Encoder:
-    """An encoder around a tiny model, in evaluation mode."""
-    settings = {"languages": "none", **settings}
-    return Encoder(tiny_model(architecture), ModelConfig(**settings), languages=LANGUAGES).eval()
+def saved_model(folder: Path, architecture: str) -> str:
+    """A folder with a tiny model, as transformers saves it."""
+    tiny_model(architecture, attention="sdpa").save_pretrained(folder)
+    return str(folder)
+
+
+def tiny_encoder(architecture: str, *, layers: int = 3, **settings: Any) -> Encoder:
+    """An encoder around a tiny model, in evaluation mode; compiling is quicker with few layers."""
+    settings = {"language_embeddings": "none", **settings}
+    model = tiny_model(architecture, layers=layers)
+    return Encoder(model, ModelConfig(**settings), languages=LANGUAGES).eval()
 
 
 @dataclass(frozen=True)
@@ -81,23 +105,23 @@ class Tokens:
 
     ids: list[int]
     positions: list[int]
-    parts: list[int]
-    rule: Rule
+    roles: list[int]
+    rule: MaskRule
     languages: list[int]
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
-def random_tokens(rng: np.random.Generator, rule: Rule, length: int) -> Tokens:
+def random_tokens(rng: np.random.Generator, rule: MaskRule, length: int) -> Tokens:
     """A sequence; under a rule with slots, its last third are slots at rising positions."""
-    num_slots = 0 if rule is Rule.FULL else max(1, length // 3)
+    num_slots = 0 if rule is MaskRule.FULL else max(1, length // 3)
     sentence = length - num_slots
     slots = np.sort(rng.choice(length + 4, size=num_slots, replace=False))
     return Tokens(
         ids=rng.integers(4, VOCABULARY, size=length).tolist(),
         positions=[*range(sentence), *slots.tolist()],
-        parts=[0] * sentence + [1] * num_slots,
+        roles=[0] * sentence + [1] * num_slots,
         rule=rule,
         languages=rng.integers(0, len(LANGUAGES), size=length).tolist(),
     )
@@ -105,7 +129,7 @@ def random_tokens(rng: np.random.Generator, rule: Rule, length: int) -> Tokens:
 
 def pack(rows: list[list[Tokens]], length: int) -> Rows:
     """Rows with these sequences, in order, padded to a length."""
-    names = [name for name in Rows.__slots__ if name != "whole"]
+    names = [name for name in Rows.__slots__ if name != "unmasked"]
     columns: dict[str, list[list[int]]] = {name: [] for name in names}
     for row in rows:
         pads = length - sum(map(len, row))
@@ -114,7 +138,7 @@ def pack(rows: list[list[Tokens]], length: int) -> Rows:
         for index, tokens in enumerate(row):
             own["ids"] += tokens.ids
             own["positions"] += tokens.positions
-            own["parts"] += tokens.parts
+            own["roles"] += tokens.roles
             own["languages"] += tokens.languages
             own["sentences"] += [0] * len(tokens)
             own["rules"] += [int(tokens.rule)] * len(tokens)
@@ -138,7 +162,7 @@ def slow_sees(rows: Rows, row: int, query: int, key: int, *, window: int | None 
     sequence = int(rows.sequences[row, query])
     if sequence == -1 or sequence != int(rows.sequences[row, key]):
         return False
-    own, other = int(rows.parts[row, query]), int(rows.parts[row, key])
+    own, other = int(rows.roles[row, query]), int(rows.roles[row, key])
     if not ALLOW[int(rows.rules[row, query])][own][other]:
         return False
     distance = abs(int(rows.positions[row, query]) - int(rows.positions[row, key]))
@@ -166,7 +190,7 @@ def alone(encoder: Encoder, tokens: Tokens) -> torch.Tensor:
     """
     base = encoder.model.base_model
     ids = torch.tensor([tokens.ids])
-    if tokens.rule is Rule.FULL:
+    if tokens.rule is MaskRule.FULL:
         return base(input_ids=ids).last_hidden_state[0]
     single = pack([[tokens]], len(tokens))
 
@@ -180,3 +204,36 @@ def alone(encoder: Encoder, tokens: Tokens) -> torch.Tensor:
         position_ids=single.positions + encoder.first_position,
         attention_mask=mask if local else mask["full_attention"],
     ).last_hidden_state[0]
+
+
+PLAN = (
+    ((MaskRule.FULL, 60), (MaskRule.TRANSLATE, 40), (MaskRule.GENERATE, 30)),
+    ((MaskRule.GENERATE, 33), (MaskRule.FULL, 50), (MaskRule.FULL, 61)),
+)
+LENGTH = 144
+
+
+def mixed_rows(seed: int = 0) -> tuple[list[list[Tokens]], Rows]:
+    """The sequences, and the two rows of 144 tokens that they are packed into."""
+    rng = np.random.default_rng(seed)
+    sequences = [[random_tokens(rng, rule, length) for rule, length in row] for row in PLAN]
+    return sequences, pack(sequences, LENGTH)
+
+
+def states_and_gradients(
+    encoder: Encoder, rows: Rows | None = None, *, bf16: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The states of all real tokens and the gradients of all weights, as two vectors."""
+    device = next(encoder.parameters()).device.type
+    rows = (rows or mixed_rows()[1]).to(device)
+    with torch.autocast(device, dtype=torch.bfloat16, enabled=bf16):
+        hidden = encoder(rows).hidden[rows.sequences >= 0]
+    assert hidden.dtype == next(encoder.parameters()).dtype
+    (hidden * torch.linspace(-1, 1, hidden.shape[1], device=device)).sum().backward()
+    found = [weight.grad.flatten() for weight in encoder.parameters() if weight.grad is not None]
+    return hidden.detach().flatten(), torch.cat(found)
+
+
+def relative(left: Tensor, right: Tensor) -> float:
+    """How far one is from the other, in lengths of the other."""
+    return ((left - right).norm() / right.norm()).item()

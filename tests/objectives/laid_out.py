@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from transformers import XLMRobertaConfig, XLMRobertaForMaskedLM
 
-from isoglot.batching.builder import Canvas
-from isoglot.models import Encoder, ModelConfig
+from isoglot.batching.builder import RowBuffer
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
 from isoglot.types import Rows, Sequence
 
 LANGUAGES = ("aa", "bb", "cc", "dd", "ee", "ff")
@@ -17,7 +18,7 @@ LANGUAGES = ("aa", "bb", "cc", "dd", "ee", "ff")
 
 def rows_of(*rows: List[Sequence], length: int = 64) -> tuple[Rows, list[int]]:
     """The sequences of each row one after the other, and where each begins (flat)."""
-    canvas = Canvas(len(rows), length, 1)
+    canvas = RowBuffer(len(rows), length, 1)
     starts = []
     for number, row in enumerate(rows):
         offset = 0
@@ -34,14 +35,16 @@ def make_encoder(
     torch.manual_seed(1)
     settings = ModelConfig(
         size="tiny",
-        layers=layers,
-        hidden=32,
-        heads=2,
+        num_layers=layers,
+        hidden_size=32,
+        num_heads=2,
         max_positions=128,
         dropout=dropout,
-        languages=languages,  # type: ignore[arg-type]
+        language_embeddings=languages,  # type: ignore[arg-type]
     )
-    encoder = Encoder.make(settings, size, 1, cls_id=0, sep_id=2, languages=LANGUAGES).double()
+    encoder = Encoder.from_scratch(
+        settings, size, 1, cls_id=0, sep_id=2, languages=LANGUAGES
+    ).double()
     with torch.no_grad():
         for name, weight in encoder.named_parameters():
             if weight.dim() == 2:
@@ -83,7 +86,7 @@ def reference_log_probabilities(
     embedded = model.get_input_embeddings()(ids)
     assert encoder.languages is not None
     for place, (part, language) in enumerate(
-        zip(sequence.parts.tolist(), sequence.languages.tolist(), strict=True)
+        zip(sequence.roles.tolist(), sequence.languages.tolist(), strict=True)
     ):
         if part == 1:
             embedded[0, place] += encoder.languages.weight[language]

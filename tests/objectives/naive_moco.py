@@ -8,12 +8,16 @@ import torch.nn.functional as F
 from isoglot.batching.loader import Loader, open_streams
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import ParallelStream
-from isoglot.models import Encoder, ModelConfig
-from isoglot.objectives import TLM, MoCo
-from isoglot.objectives.contrast import NO_ITEM, QueueConfig
-from isoglot.pretrain.optim import OptimizerConfig, make_optimizer
-from isoglot.pretrain.stage import LossConfig, Stage
-from isoglot.pretrain.trainee import Trainee
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
+from isoglot.objectives.contrast.info_nce import NO_ITEM
+from isoglot.objectives.contrast.momentum import QueueConfig
+from isoglot.objectives.moco import MoCo
+from isoglot.objectives.tlm import TLM
+from isoglot.pretraining.config import LossConfig
+from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
+from isoglot.pretraining.train_module import TrainModule
+from isoglot.pretraining.train_step import StageContext
 
 
 def settings(**changes):
@@ -23,12 +27,12 @@ def settings(**changes):
 def make_trainee(corpus, moco, *, dtype=torch.float64, dropout=0.0, tlm=True):
     torch.manual_seed(0)
     model = ModelConfig(
-        size="tiny", layers=2, hidden=32, heads=2, max_positions=96, dropout=dropout
+        size="tiny", num_layers=2, hidden_size=32, num_heads=2, max_positions=96, dropout=dropout
     )
     encoder = Encoder.build(model, corpus.vocabulary)
     objectives = {"moco": moco, "tlm": TLM()} if tlm else {"moco": moco}
-    trainee = Trainee(encoder, objectives, corpus).to(dtype)
-    trainee.objective("moco").begin()
+    trainee = TrainModule(encoder, objectives, corpus).to(dtype)
+    trainee.objective("moco").on_stage_start()
     return trainee.train()
 
 
@@ -41,14 +45,16 @@ def make_loader(corpus, moco, *, tlm=True, **shape):
 
 
 def stage_of(trainee, *, steps=1, rate=0.0, tlm=True, loss=None):
-    config = OptimizerConfig(learning_rate=rate, clip=None, schedule="constant", warmup=0)
-    return Stage(
-        trainee=trainee,
+    config = OptimizerConfig(
+        learning_rate=rate, max_grad_norm=None, schedule="constant", warmup_steps=0
+    )
+    return StageContext(
+        module=trainee,
         wrapped=trainee,
         optimizer=make_optimizer(trainee.parameters(), config),
         optimizer_config=config,
         loss=loss or LossConfig(),
-        weights={"moco": 1.0, "tlm": 1.0} if tlm else {"moco": 1.0},
+        objectives={name: TLM() for name in (("moco", "tlm") if tlm else ("moco",))},
         steps=steps,
         seed=0,
     )
@@ -86,19 +92,19 @@ def vectors_of(encoder, head, moco, rows, places):
 
 def keys_of(trainee, moco, batch):
     module = trainee.objective("moco")
-    if moco.keys == "trained":
-        places = batch.sites["moco"]["key"]
+    if moco.key_encoder == "shared":
+        places = batch.markers["moco"]["key"]
         return vectors_of(trainee.encoder, module.projection, moco, batch.rows, places)
     with torch.no_grad():
-        encoder, head = module.key_encoder.copy, module.key_projection.copy
-        places = batch.side_sites["moco"]["key"]
-        return vectors_of(encoder, head, moco, batch.side["moco"], places)
+        encoder, head = module.key_encoder.module, module.key_projection.module
+        places = batch.aux_markers["moco"]["key"]
+        return vectors_of(encoder, head, moco, batch.aux_rows["moco"], places)
 
 
 def losses_of(trainee, moco, batch):
     """The loss of each pair of a micro-batch: its own key, the queue, in-batch keys."""
     module = trainee.objective("moco")
-    places = batch.sites["moco"]["query"]
+    places = batch.markers["moco"]["query"]
     queries = vectors_of(trainee.encoder, module.projection, moco, batch.rows, places)
     keys = keys_of(trainee, moco, batch)
     sentences = [
@@ -114,7 +120,7 @@ def losses_of(trainee, moco, batch):
                 filled = moco.queue.start == "random" or int(items[0]) != NO_ITEM
                 if filled and not sentences[i] & set(items.tolist()):
                     candidates.append(entry)
-        if moco.in_batch:
+        if moco.in_batch_negatives:
             for j, key in enumerate(keys):
                 # all that is known of the key's sentence, from each of its occurrences
                 known = set().union(

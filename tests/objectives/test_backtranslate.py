@@ -11,20 +11,21 @@ from isoglot.batching.loader import Loader, open_streams
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import TextStream
 from isoglot.errors import RecipeError
-from isoglot.models import DecoderConfig, ModelConfig, Seq2Seq
-from isoglot.models.writing import Written
-from isoglot.objectives import MASS, BackTranslate, Encoded
+from isoglot.models.config import DecoderConfig, ModelConfig
+from isoglot.models.seq2seq import Generated, Seq2Seq
+from isoglot.objectives import ForwardResult
 from isoglot.objectives import backtranslate as module
-from isoglot.objectives.backtranslate import BackTranslation
-from isoglot.pretrain.config import PretrainConfig, StageConfig, objectives_of
-from isoglot.pretrain.seq2seq import Seq2SeqTrainee, visible
+from isoglot.objectives.backtranslate import BackTranslate, BackTranslateModule
+from isoglot.objectives.mass import MASS
+from isoglot.pretraining.config import PretrainConfig, StageConfig, objectives_of
+from isoglot.pretraining.train_module import Seq2SeqTrainModule, visible_to_decoder
 from isoglot.types import Cursor
 
 SETTINGS = ModelConfig(
     size="tiny",
-    layers=1,
-    hidden=32,
-    heads=2,
+    num_layers=1,
+    hidden_size=32,
+    num_heads=2,
     max_positions=96,
     dropout=0.1,
     decoder=DecoderConfig(),
@@ -36,7 +37,7 @@ def trainee_of(corpus, **settings):
     torch.manual_seed(0)
     objectives = {"backtranslate": BackTranslate(**settings), "mass": MASS()}
     seq2seq = Seq2Seq.build(SETTINGS, corpus.vocabulary, languages=corpus.languages)
-    return Seq2SeqTrainee(seq2seq, objectives, corpus).train()
+    return Seq2SeqTrainModule(seq2seq, objectives, corpus).train()
 
 
 @pytest.fixture
@@ -58,11 +59,13 @@ def read_by(trainee, batch, seed=3):
 def test_what_was_written_is_read(corpus, batch):
     trainee = trainee_of(corpus)
     inference = trainee.seq2seq
-    mine = batch.sites["backtranslate"]["first"] // batch.rows.ids.shape[1]
+    mine = batch.markers["backtranslate"]["first"] // batch.rows.ids.shape[1]
     languages = batch.rows.languages[mine, 0]
     inference.eval()
     with torch.no_grad():
-        expected = inference.write(batch.side["backtranslate"], languages, BackTranslate().writing)
+        expected = inference.generate(
+            batch.aux_rows["backtranslate"], languages, BackTranslate().generation
+        )
     inference.train()
     filled, _ = read_by(trainee, batch)
     end = corpus.vocabulary.sep
@@ -71,7 +74,7 @@ def test_what_was_written_is_read(corpus, batch):
         assert filled.rows.ids[row][there].tolist()[1:] == [*ids[:length].tolist(), end]
         assert filled.rows.positions[row][there].tolist() == list(range(int(length) + 2))
     assert trainee.seq2seq.training, "dropout is on again"
-    sides = batch.side["backtranslate"]
+    sides = batch.aux_rows["backtranslate"]
     assert (filled.rows.languages[mine, 0] != sides.languages[:, 0]).all(), "another language"
     firsts = filled.rows.ids[mine, 0] - corpus.vocabulary.size
     assert firsts.equal(languages)
@@ -79,7 +82,9 @@ def test_what_was_written_is_read(corpus, batch):
 
 @pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
 def test_the_same_seed_writes_the_same(corpus, batch, method):
-    trainee = trainee_of(corpus, writing=replace(BackTranslate().writing, method=method, beams=2))
+    trainee = trainee_of(
+        corpus, generation=replace(BackTranslate().generation, method=method, num_beams=2)
+    )
     one, two, three = (read_by(trainee, batch, seed)[0].rows.ids for seed in (3, 3, 4))
     assert one.equal(two)
     assert (method == "sample") != (one.shape == three.shape and one.equal(three))
@@ -89,7 +94,7 @@ def test_no_gradient_goes_through_what_was_written(corpus, batch, monkeypatch):
     """The gradient is that of a pair that somebody else wrote."""
     trainee = trainee_of(corpus)
     kept = {}
-    usual = Seq2Seq.write
+    usual = Seq2Seq.generate
 
     def listening(self, rows, languages, settings):
         assert not torch.is_grad_enabled()
@@ -98,7 +103,7 @@ def test_no_gradient_goes_through_what_was_written(corpus, batch, monkeypatch):
         assert not kept["written"].ids.requires_grad
         return kept["written"]
 
-    monkeypatch.setattr(Seq2Seq, "write", listening)
+    monkeypatch.setattr(Seq2Seq, "generate", listening)
 
     def gradients():
         trainee.zero_grad()
@@ -107,7 +112,7 @@ def test_no_gradient_goes_through_what_was_written(corpus, batch, monkeypatch):
         return {n: p.grad.clone() for n, p in trainee.named_parameters() if p.grad is not None}
 
     ours = gradients()
-    monkeypatch.setattr(Seq2Seq, "write", lambda *_: kept["written"])
+    monkeypatch.setattr(Seq2Seq, "generate", lambda *_: kept["written"])
     theirs = gradients()
     assert ours.keys() == theirs.keys()
     assert all(ours[name].equal(theirs[name]) for name in ours)
@@ -115,48 +120,55 @@ def test_no_gradient_goes_through_what_was_written(corpus, batch, monkeypatch):
 
 
 def test_nothing_written_teaches_nothing_and_is_counted(corpus, batch, monkeypatch):
-    number = len(batch.side["backtranslate"].ids)
+    number = len(batch.aux_rows["backtranslate"].ids)
 
     def silent(self, rows, languages, settings):
         lengths = torch.ones(number, dtype=torch.int64)
         lengths[0] = 0
         ids = torch.full((number, 1), 10)
         ids[0] = corpus.vocabulary.pad
-        return Written(ids=ids, lengths=lengths, cut=torch.zeros(number, dtype=torch.bool))
+        return Generated(ids=ids, lengths=lengths, truncated=torch.zeros(number, dtype=torch.bool))
 
-    monkeypatch.setattr(Seq2Seq, "write", silent)
+    monkeypatch.setattr(Seq2Seq, "generate", silent)
     trainee = trainee_of(corpus).eval()
     filled, sums = read_by(trainee, batch)
-    row = int(batch.sites["backtranslate"]["first"][0] // batch.rows.ids.shape[1])
+    row = int(batch.markers["backtranslate"]["first"][0] // batch.rows.ids.shape[1])
     there = filled.rows.sequences[row] >= 0
     assert there.sum() == 2, "a language and an end"
     empty, count = sums["backtranslate"].ratios["empty"]
     assert (int(empty), int(count)) == (1, number)
     decoding = filled.decoding
-    start, stop = decoding.spans["backtranslate"]
+    start, stop = decoding.target_slices["backtranslate"]
     with torch.no_grad():
         states = trainee.encoder(filled.rows).hidden
-        decoded = trainee.seq2seq.decode(decoding, states, visible(filled))
+        decoded = trainee.seq2seq.decode(decoding, states, visible_to_decoder(filled))
         found = trainee.seq2seq.losses(
-            decoded, decoding.positions[start:stop], decoding.targets[start:stop], smoothing=0.0
+            decoded,
+            decoding.target_positions[start:stop],
+            decoding.targets[start:stop],
+            label_smoothing=0.0,
         )
-    of_row = decoding.sources[decoding.positions[start:stop] // decoding.rows.ids.shape[1]]
+    of_row = decoding.source_rows[
+        decoding.target_positions[start:stop] // decoding.rows.ids.shape[1]
+    ]
     expected = found.losses[of_row != row].sum()
     assert sums["backtranslate"].total.item() == pytest.approx(expected.item(), rel=1e-5)
 
 
 def test_a_sentence_without_translation_is_never_right(batch):
     decoding = batch.decoding
-    start, stop = decoding.spans["backtranslate"]
-    of_row = decoding.sources[decoding.positions[start:stop] // decoding.rows.ids.shape[1]]
-    learns = BackTranslation(BackTranslate(), end=2)
+    start, stop = decoding.target_slices["backtranslate"]
+    of_row = decoding.source_rows[
+        decoding.target_positions[start:stop] // decoding.rows.ids.shape[1]
+    ]
+    learns = BackTranslateModule(BackTranslate(), end=2)
     learns._empty = torch.arange(len(batch.rows.ids)) == of_row[0]
     everywhere = torch.ones(stop - start)
-    encoded = Encoded(
+    encoded = ForwardResult(
         batch=batch,
         name="backtranslate",
-        states=everywhere,
-        losses=everywhere,
+        hidden_states=everywhere,
+        target_losses=everywhere,
         correct=everywhere > 0,
     )
     found = learns.loss(encoded)
@@ -166,31 +178,31 @@ def test_a_sentence_without_translation_is_never_right(batch):
 
 
 def test_what_is_said_of_translations(batch):
-    sides = batch.side["backtranslate"]
+    sides = batch.aux_rows["backtranslate"]
     tokens = (sides.sequences >= 0).sum(dim=1) - 2
     number = len(tokens)
     cut = torch.arange(number) < 2
     lengths = torch.where(cut, 4, 0)
-    written = Written(ids=torch.full((number, 4), 10), lengths=lengths, cut=cut)
-    said = module._judged(sides, written)
+    written = Generated(ids=torch.full((number, 4), 10), lengths=lengths, truncated=cut)
+    said = module._statistics(sides, written)
     assert [int(n) for n in said["cut"]] == [2, number]
     assert [int(n) for n in said["empty"]] == [number - 2, number]
-    assert [int(n) for n in said["length ratio"]] == [8, int(tokens.sum())]
+    assert [int(n) for n in said["length_ratio"]] == [8, int(tokens.sum())]
 
 
 def test_copies_are_counted(batch):
-    sides = batch.side["backtranslate"]
+    sides = batch.aux_rows["backtranslate"]
     tokens = (sides.sequences >= 0).sum(dim=1) - 2
     ids = sides.ids[:, 1:-1].clone()
-    written = Written(ids=ids, lengths=tokens, cut=tokens < 0)
-    copied, count = module._judged(sides, written)["copied"]
+    written = Generated(ids=ids, lengths=tokens, truncated=tokens < 0)
+    copied, count = module._statistics(sides, written)["copied"]
     assert copied == count == len(tokens)
-    other = Written(ids=ids + 1, lengths=tokens, cut=tokens < 0)
-    assert module._judged(sides, other)["copied"][0] == 0
+    other = Generated(ids=ids + 1, lengths=tokens, truncated=tokens < 0)
+    assert module._statistics(sides, other)["copied"][0] == 0
 
 
 def test_label_smoothing_is_for_training(corpus, batch):
-    plain, smooth = trainee_of(corpus), trainee_of(corpus, smoothing=0.1)
+    plain, smooth = trainee_of(corpus), trainee_of(corpus, label_smoothing=0.1)
     for training in (True, False):
         one, two = (
             read_by(trainee.train(training), batch)[1]["backtranslate"].total.item()

@@ -8,14 +8,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.batching.loader import Loader, left_out, open_streams
+from isoglot.batching.loader import Loader, describe_dropped, open_streams
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import ParallelStream
 from isoglot.errors import CorpusError, IsoglotError, RecipeError
-from isoglot.objectives import BTMLM, CAMLM, TLM
-from isoglot.objectives.slots import check_positions
-from isoglot.pretrain.trainee import Trainee
-from isoglot.types import IGNORE, Cursor, Pair, Rule
+from isoglot.objectives.btmlm import BTMLM
+from isoglot.objectives.camlm import CAMLM, check_slot_positions
+from isoglot.objectives.tlm import TLM
+from isoglot.pretraining.train_module import TrainModule
+from isoglot.types import IGNORE, Cursor, MaskRule, Pair
 from tests.batching.fakes import VOCABULARY
 from tests.objectives.laid_out import (
     make_encoder,
@@ -46,13 +47,13 @@ def test_two_sequences_each_a_whole_sentence_and_slots_of_the_other():
     assert first.ids[:15].tolist() == [0, *range(100, 113), 2]
     assert second.ids[:22].tolist() == [0, *range(200, 220), 2]
     for sequence, read, asked, number in ((first, 15, 4, 4), (second, 22, 3, 3)):
-        assert sequence.rule == Rule.TRANSLATE
+        assert sequence.rule == MaskRule.TRANSLATE
         assert sequence.ids[read:].tolist() == [VOCABULARY.mask] * number
         assert sequence.languages[read:].tolist() == [asked] * number
         assert sequence.languages[:read].tolist() == [7 - asked] * read
-        assert sequence.parts.tolist() == [0] * read + [1] * number
+        assert sequence.roles.tolist() == [0] * read + [1] * number
         assert (sequence.targets[:read] == IGNORE).all()
-        assert sequence.sites["slots"].tolist() == list(range(read, read + number))
+        assert sequence.markers["slots"].tolist() == list(range(read, read + number))
         assert sequence.positions[:read].tolist() == list(range(read))
     assert set(first.targets[15:].tolist()) < set(range(200, 220))
     assert set(second.targets[22:].tolist()) < set(range(100, 113))
@@ -65,7 +66,7 @@ def test_a_slot_stands_where_its_token_would():
     # after [CLS] x1 .. x13 [SEP] comes [CLS] y1 ..
     assert first.positions[15:].tolist() == [15 + 1 + place for place in places(first)]
     assert second.positions[22:].tolist() == [22 + 1 + place for place in places(second)]
-    first, second = built(positions="restarted")
+    first, second = built(positions="reset")
     assert first.positions[15:].tolist() == [1 + place for place in places(first)]
     assert second.positions[22:].tolist() == [1 + place for place in places(second)]
 
@@ -78,7 +79,7 @@ def test_inline_takes_the_hidden_tokens_out_of_what_the_other_side_reads():
     }
     assert gone["first"] == second.targets[second.targets != IGNORE].tolist()
     assert gone["second"] == first.targets[first.targets != IGNORE].tolist()
-    read = (first.parts == 0) & (first.ids >= 100)
+    read = (first.roles == 0) & (first.ids >= 100)
     assert (first.positions[read] == first.ids[read] - 100 + 1).all()
 
 
@@ -92,7 +93,7 @@ def test_special_tokens_get_no_slot():
     for slots in ("extra", "inline"):
         for seed in range(20):
             first, second = built(unknown, seed, rate=0.3, slots=slots)
-            assert (first.parts == 1).sum() == 0
+            assert (first.roles == 1).sum() == 0
             assert second.targets[second.targets != IGNORE].tolist() == [101]
             sizes = np.array([[10, 4]], np.int32)
             lengths = CAMLM(rate=0.3, slots=slots).lengths(sizes)[0]
@@ -106,7 +107,7 @@ def test_special_tokens_get_no_slot():
     st.integers(1, 60),
     st.floats(0.05, 1.0),
     st.sampled_from(["extra", "inline"]),
-    st.sampled_from(["continuous", "restarted"]),
+    st.sampled_from(["continuous", "reset"]),
 )
 def test_lengths_reach_and_targets_are_told_in_advance(first, second, rate, slots, positions):
     rng = np.random.default_rng(first)
@@ -120,12 +121,14 @@ def test_lengths_reach_and_targets_are_told_in_advance(first, second, rate, slot
     sizes = np.array([[first, second]], np.int32)
     made = objective.build(pair, VOCABULARY, rng)
     assert [len(sequence) for sequence in made] == objective.lengths(sizes)[0].tolist()
-    assert max(int(sequence.positions.max()) for sequence in made) < objective.reach(sizes)[0]
+    assert (
+        max(int(sequence.positions.max()) for sequence in made) < objective.num_positions(sizes)[0]
+    )
     targets = sum(int((sequence.targets != IGNORE).sum()) for sequence in made)
     assert targets == objective.max_targets(sizes)[0]
 
 
-@pytest.mark.parametrize("positions", ["continuous", "restarted"])
+@pytest.mark.parametrize("positions", ["continuous", "reset"])
 def test_no_slot_depends_on_its_own_sentence(positions):
     """By gradient: exactly zero for its own sentence, something for the other."""
     encoder = make_encoder()
@@ -134,15 +137,15 @@ def test_no_slot_depends_on_its_own_sentence(positions):
     rows, (at_neighbour, *at) = rows_of([neighbour, pair[0]], [pair[1]])
     for asked, (start, sequence) in enumerate(zip(at, pair, strict=True)):
         own, other = at[1 - asked], pair[1 - asked]
-        for slot in sequence.sites["slots"]:
+        for slot in sequence.markers["slots"]:
             for word in (7, int(sequence.targets[slot])):
                 gradient = sensitivity(encoder, rows, start + int(slot), word)
                 assert (gradient[own : own + len(other)] == 0).all()
                 assert (gradient[at_neighbour : at_neighbour + len(neighbour)] == 0).all()
                 assert (gradient[start : start + len(sequence)] > 0).all()
-        for place in np.flatnonzero(sequence.parts == 0):
+        for place in np.flatnonzero(sequence.roles == 0):
             gradient = sensitivity(encoder, rows, start + int(place))
-            assert (gradient[start + sequence.sites["slots"]] == 0).all(), "it sees no slot"
+            assert (gradient[start + sequence.markers["slots"]] == 0).all(), "it sees no slot"
 
 
 @pytest.mark.parametrize("slots", ["extra", "inline"])
@@ -156,13 +159,13 @@ def test_the_conditionals_are_the_papers(slots):
         rows, starts = rows_of([pair[0], other[1]], [other[0], pair[1]])
         hidden = encoder(rows).hidden.flatten(0, 1)
         for sequence, start in ((pair[0], starts[0]), (pair[1], starts[3])):
-            inside = sequence.parts == 0
+            inside = sequence.roles == 0
             sees = np.zeros((len(sequence), len(sequence)), bool)
             for i in range(len(sequence)):
                 for j in range(len(sequence)):
                     sees[i, j] = inside[j] or not inside[i]
             expected = reference_log_probabilities(encoder, sequence, sees)
-            for slot in sequence.sites["slots"]:
+            for slot in sequence.markers["slots"]:
                 found = torch.log_softmax(encoder.model.lm_head(hidden[start + slot]), dim=-1)
                 assert (found - expected[slot]).abs().max() < 1e-9
 
@@ -171,9 +174,9 @@ def test_slots_of_one_sentence_see_each_other():
     """p(y5 | x1 x2 x3, M5, M6) is not p(y5 | x1 x2 x3, M5)."""
     encoder = make_encoder()
     both = built(rate=0.1)[0]
-    assert both.sites["slots"].tolist() == [15, 16]
-    fields = ("ids", "positions", "languages", "sentences", "parts", "targets")
-    alone = replace(both, **{name: getattr(both, name)[:16] for name in fields}, sites={})
+    assert both.markers["slots"].tolist() == [15, 16]
+    fields = ("ids", "positions", "languages", "sentences", "roles", "targets")
+    alone = replace(both, **{name: getattr(both, name)[:16] for name in fields}, markers={})
     with torch.no_grad():
         rows, (start, other) = rows_of([both, alone])
         hidden = encoder(rows).hidden.flatten(0, 1)
@@ -191,25 +194,27 @@ def test_a_pair_costs_a_good_deal_less_than_two_masked_copies(pairs):
 def test_settings_that_cannot_work_are_refused():
     with pytest.raises(IsoglotError, match="rate must be above 0"):
         CAMLM(rate=0.0)
-    same = {"camlm": CAMLM(positions="restarted"), "btmlm": BTMLM(positions="restarted")}
-    check_positions({**same, "tlm": TLM()})
-    with pytest.raises(RecipeError, match="camlm: continuous, btmlm: restarted"):
-        check_positions({"camlm": CAMLM(), "btmlm": BTMLM(positions="restarted")})
+    same = {"camlm": CAMLM(positions="reset"), "btmlm": BTMLM(positions="reset")}
+    check_slot_positions({**same, "tlm": TLM()})
+    with pytest.raises(RecipeError, match="camlm: continuous, btmlm: reset"):
+        check_slot_positions({"camlm": CAMLM(), "btmlm": BTMLM(positions="reset")})
 
 
 def test_pairs_that_reach_too_far_are_left_out_and_counted_or_named(corpus):
     """Their tokens would fit; the positions of a pair written out would not."""
     streams = {"parallel": ParallelStream(objectives=("camlm",), languages=("aa-bb",))}
     (opened,) = open_streams(corpus, streams, {"camlm": CAMLM()}, row_length=24)
-    (part,) = opened.parts
+    (part,) = opened.slices
     table = corpus.table(part.source, "aa-bb", "train")
     sizes = np.stack([table.lengths("first"), table.lengths("second")], axis=1)
     far = sizes.sum(axis=1) + 3 > 24
     assert 0 < far.sum() < len(far)
     assert (CAMLM().lengths(sizes)[far] <= 24).all(axis=1).any()
     assert part.num_dropped == far.sum()
-    assert f"{far.sum()} of {len(far)} examples are left out" in "".join(left_out((opened,), 24))
-    strict = {"parallel": replace(streams["parallel"], too_long="error")}
+    assert f"{far.sum()} of {len(far)} examples are dropped" in "".join(
+        describe_dropped((opened,), 24)
+    )
+    strict = {"parallel": replace(streams["parallel"], overlong="error")}
     with pytest.raises(
         CorpusError, match=r"\.arrow, row \d+: its sequence reaches over \d+ tokens"
     ):
@@ -226,13 +231,15 @@ def test_the_parts_of_the_loss_are_told_apart(corpus):
     (batch,) = next(loader.steps(Cursor()))
     encoder = make_encoder(size=corpus.vocabulary.size, layers=1)
     with torch.no_grad():
-        found = Trainee(encoder, objectives, corpus)(batch)["camlm"]
+        found = TrainModule(encoder, objectives, corpus)(batch)["camlm"]
         states = encoder(batch.rows)
-        head = encoder.site_losses(states, batch.positions, batch.targets, batch.weights)
-    languages = batch.rows.languages.flatten()[batch.positions]
+        head = encoder.target_losses(
+            states, batch.target_positions, batch.targets, batch.target_weights
+        )
+    languages = batch.rows.languages.flatten()[batch.target_positions]
     # every pair is prepared with the alphabetically first language first
     sums = {"source": [0.0, 0], "target": [0.0, 0]}
-    for site, flat in enumerate(batch.positions.tolist()):
+    for site, flat in enumerate(batch.target_positions.tolist()):
         row = batch.rows.sequences[flat // 96]
         inside = row == row[flat % 96]
         read = int(batch.rows.languages[flat // 96][inside][0])
@@ -241,5 +248,5 @@ def test_the_parts_of_the_loss_are_told_apart(corpus):
         sums[part][1] += 1
     for part, (total, count) in sums.items():
         assert count > 0
-        assert float(found.ratios[f"{part} loss"][0]) == pytest.approx(total)
-        assert int(found.ratios[f"{part} loss"][1]) == count
+        assert float(found.ratios[f"{part}_loss"][0]) == pytest.approx(total)
+        assert int(found.ratios[f"{part}_loss"][1]) == count

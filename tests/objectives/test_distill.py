@@ -12,23 +12,23 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 from isoglot.batching.loader import Loader, open_streams
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import TextStream
-from isoglot.corpus.tokenizer import open_tokenizer
+from isoglot.corpus.tokenization.vocabulary import open_tokenizer
 from isoglot.errors import CorpusError, ModelError, RecipeError
-from isoglot.models import Encoder, ModelConfig
-from isoglot.objectives import MLM, Distill
-from isoglot.objectives.distill import DistillOn
-from isoglot.objectives.masking import Masking
-from isoglot.objectives.shared_tokens import shared_tokens
-from isoglot.objectives.whole import whole
-from isoglot.pretrain.loop import training_steps
-from isoglot.pretrain.optim import OptimizerConfig, make_optimizer
-from isoglot.pretrain.stage import LossConfig, Stage
-from isoglot.pretrain.trainee import Trainee
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
+from isoglot.objectives.distill import Distill, PreparedDistill
+from isoglot.objectives.masking import Masking, build_sequence
+from isoglot.objectives.mlm import MLM
+from isoglot.objectives.token_alignment import shared_tokens
+from isoglot.pretraining.config import LossConfig
+from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
+from isoglot.pretraining.train_module import TrainModule
+from isoglot.pretraining.train_step import StageContext, training_steps
 from isoglot.types import Cursor
-from tests.models.transplant.made import model_for, of_words, wordpiece
+from tests.models.transplant.tiny_tokenizers import model_for, of_words, wordpiece
 from tests.tiny_corpus import words
 
-COMPARE = ("words", "sentence", "vocabulary")
+MATCH = ("word_states", "sentence_mean", "logits")
 LONGEST = 60
 
 
@@ -47,9 +47,9 @@ def teacher(request, tmp_path_factory):
 
 
 def distill(corpus, teacher, **changes):
-    settings = Distill(teacher=str(teacher), languages=("aa",), longest=LONGEST, **changes)
-    bound = settings.prepared(corpus)
-    assert isinstance(bound, DistillOn)
+    settings = Distill(teacher=str(teacher), languages=("aa",), max_tokens=LONGEST, **changes)
+    bound = settings.prepare(corpus)
+    assert isinstance(bound, PreparedDistill)
     return bound
 
 
@@ -67,10 +67,10 @@ def loader_of(corpus, makers, *, names=("distill", "mlm"), **stream):
 def trainee_of(corpus, makers, *, dropout=0.0):
     torch.manual_seed(0)
     settings = ModelConfig(
-        size="tiny", layers=2, hidden=24, heads=2, max_positions=96, dropout=dropout
+        size="tiny", num_layers=2, hidden_size=24, num_heads=2, max_positions=96, dropout=dropout
     )
     encoder = Encoder.build(settings, corpus.vocabulary)
-    return Trainee(encoder, makers, corpus).double().train()
+    return TrainModule(encoder, makers, corpus).double().train()
 
 
 def sequences_of(rows):
@@ -85,11 +85,13 @@ def sequences_of(rows):
 
 def original_ids(batch):
     ids = batch.rows.ids.flatten().clone()
-    ids[batch.positions] = torch.where(batch.weights > 0, batch.targets, ids[batch.positions])
+    ids[batch.target_positions] = torch.where(
+        batch.target_weights > 0, batch.targets, ids[batch.target_positions]
+    )
     return ids.reshape(batch.rows.ids.shape)
 
 
-def naive(trainee, corpus, teacher, batch, compare):  # noqa: C901 (slow and plain)
+def naive(trainee, corpus, teacher, batch, match):  # noqa: C901 (slow and plain)
     """The sum of losses and what it is over: text by text, word by word, plain transformers."""
     model = AutoModelForMaskedLM.from_pretrained(teacher).double().eval()
     theirs = AutoTokenizer.from_pretrained(teacher)
@@ -98,7 +100,7 @@ def naive(trainee, corpus, teacher, batch, compare):  # noqa: C901 (slow and pla
     states = student(batch.rows).hidden
     logits = student.model.lm_head(states)
     linear, temperature = trainee.objective("distill").map, 2.0
-    hidden_flat = set(batch.positions[batch.weights > 0].tolist())
+    hidden_flat = set(batch.target_positions[batch.target_weights > 0].tolist())
     ids = original_ids(batch)
     total, count = torch.zeros((), dtype=torch.float64), 0
     for row, start, stop in sequences_of(batch.rows):
@@ -135,7 +137,7 @@ def naive(trainee, corpus, teacher, batch, compare):  # noqa: C901 (slow and pla
             pieces = theirs(f" {word}", add_special_tokens=False)["input_ids"]
             with_dots = theirs(f" {said[number]}", add_special_tokens=False)["input_ids"]
             dots = with_dots[len(pieces) :]
-            if compare == "vocabulary":
+            if match == "logits":
                 covered = is_hidden[number]
                 pieces = _hide(pieces, covered, mine, ids, row, first_piece, number, word, theirs)
                 if dots and covered[-1]:
@@ -147,7 +149,7 @@ def naive(trainee, corpus, teacher, batch, compare):  # noqa: C901 (slow and pla
         shown = shown[:most]
         read = torch.tensor([[theirs.cls_token_id, *shown, theirs.sep_token_id]])
         output = model(read, output_hidden_states=True)
-        if compare == "sentence":
+        if match == "sentence_mean":
             mapped = linear(states[row, start:stop].mean(dim=0))
             total = total + (mapped - output.hidden_states[-1][0].mean(dim=0)).square().mean()
             count += 1
@@ -156,7 +158,7 @@ def naive(trainee, corpus, teacher, batch, compare):  # noqa: C901 (slow and pla
             if starts[number] > len(shown):
                 continue
             at = first_piece[number]
-            if compare == "words":
+            if match == "word_states":
                 mapped = linear(states[row, at])
                 theirs_state = output.hidden_states[-1][0, starts[number]]
                 total = total + (mapped - theirs_state).square().mean()
@@ -191,28 +193,30 @@ def _hide(pieces, covered, mine, ids, row, first_piece, number, word, theirs):
     return shown
 
 
-@pytest.mark.parametrize("compare", COMPARE)
-def test_loss_and_gradient_are_the_obvious_ones(corpus, teacher, compare):
-    makers = makers_of(corpus, teacher, compare=compare)
+@pytest.mark.parametrize("match", MATCH)
+def test_loss_and_gradient_are_the_obvious_ones(corpus, teacher, match):
+    makers = makers_of(corpus, teacher, match=match)
     trainee = trainee_of(corpus, makers)
     # one draw a sentence: a micro-batch then has texts of all languages
     batches = next(loader_of(corpus, makers, unit="sentence").steps(Cursor()))
-    expected = [naive(trainee, corpus, teacher, batch, compare) for batch in batches]
+    expected = [naive(trainee, corpus, teacher, batch, match) for batch in batches]
     loss, count = (sum(part) for part in zip(*expected, strict=True))
     assert count > 10
-    assert sum(batch.counts["distill"] for batch in batches) == count
+    assert sum(batch.num_targets["distill"] for batch in batches) == count
     weights = {name: w for name, w in trainee.named_parameters() if w.requires_grad}
     gradients = torch.autograd.grad(
         loss / count, list(weights.values()), allow_unused=True, materialize_grads=True
     )
-    config = OptimizerConfig(learning_rate=0.0, clip=None, schedule="constant", warmup=0)
-    stage = Stage(
-        trainee=trainee,
+    config = OptimizerConfig(
+        learning_rate=0.0, max_grad_norm=None, schedule="constant", warmup_steps=0
+    )
+    stage = StageContext(
+        module=trainee,
         wrapped=trainee,
         optimizer=make_optimizer(trainee.parameters(), config),
         optimizer_config=config,
         loss=LossConfig(),
-        weights={"mlm": 0.0, "distill": 1.0},
+        objectives={"mlm": MLM(weight=0.0), "distill": MLM(weight=1.0)},
         steps=1,
         seed=0,
     )
@@ -226,27 +230,27 @@ def test_loss_and_gradient_are_the_obvious_ones(corpus, teacher, compare):
 def read_of(corpus, bound, text, hidden=()):
     """What the teacher reads of a text of `aa`, and the student's sequence."""
     ids = np.array(open_tokenizer(corpus.tokenizer_folder).encode(text, add_special_tokens=False))
-    sentence = whole(ids.astype(np.int32), 0, np.zeros(len(ids), np.int32), corpus.vocabulary)
+    sentence = build_sequence(ids.astype(np.int32), 0, corpus.vocabulary)
     shown, targets = sentence.ids.copy(), sentence.targets.copy()
     for place in hidden:
         targets[place], shown[place] = shown[place], corpus.vocabulary.mask
     student = replace(sentence, ids=shown, targets=targets)
-    (row,) = bound.ride((student,), corpus.vocabulary, np.random.default_rng(0))
+    (row,) = bound.build_from((student,), corpus.vocabulary, np.random.default_rng(0))
     return row, student
 
 
 def test_guesses_are_made_without_the_hidden_word(corpus, teacher):
     """Another word in the hidden place, and the teacher reads the very same."""
-    bound = distill(corpus, teacher, compare="vocabulary")
+    bound = distill(corpus, teacher, match="logits")
     one, two, context = words("aa")[0], words("aa")[3], words("aa")[1]
     tokenizer = open_tokenizer(corpus.tokenizer_folder)
     assert all(len(tokenizer.tokenize(word)) == 1 for word in (one, two, context))
     rows = [read_of(corpus, bound, f"{context} {w} {context}", hidden=[2])[0] for w in (one, two)]
     assert rows[0].ids.tolist() == rows[1].ids.tolist()
     assert (rows[0].ids == bound.tokenizers.vocabulary().mask).sum() == 1
-    assert [rows[0].sites[side].tolist() for side in ("student", "teacher")] == [[2], [2]]
+    assert [rows[0].markers[side].tolist() for side in ("student", "teacher")] == [[2], [2]]
     (plain, _) = read_of(corpus, bound, f"{context} {one} {context}")
-    assert not len(plain.sites["student"]), "what is shown is no guess"
+    assert not len(plain.markers["student"]), "what is shown is no guess"
 
 
 def test_states_are_compared_at_first_pieces(corpus, teacher):
@@ -256,11 +260,11 @@ def test_states_are_compared_at_first_pieces(corpus, teacher):
     said = [*known[:4], next(word for word in known[100:] if len(theirs.tokenize(word)) > 1)]
     text = "{} {}. {} {}. {}".format(*said)
     row, student = read_of(corpus, bound, text, hidden=[1])
-    places = row.sites["student"].tolist()
+    places = row.markers["student"].tolist()
     pieces = mine.convert_ids_to_tokens(student.original()[places])
     assert [piece.startswith("▁") for piece in pieces] == [True] * 5
-    assert row.sites["teacher"][0] == 1
-    again = theirs.convert_ids_to_tokens(row.ids[row.sites["teacher"]])
+    assert row.markers["teacher"][0] == 1
+    again = theirs.convert_ids_to_tokens(row.ids[row.markers["teacher"]])
     *others, last = [piece.strip("Ġ") for piece in again]
     assert others == said[:4]
     assert said[4].startswith(last)
@@ -271,22 +275,22 @@ def test_states_are_compared_at_first_pieces(corpus, teacher):
 def test_only_texts_of_the_teachers_languages_are_read(corpus, teacher):
     makers = makers_of(corpus, teacher)
     loader = loader_of(corpus, makers, unit="sentence")
-    assert loader.planner.side_rows["distill"] < 4, "room for the teacher's language only"
+    assert loader.planner.num_aux_rows["distill"] < 4, "room for the teacher's language only"
     mine = corpus.languages.index("aa")
     for batch in next(loader.steps(Cursor())):
-        side = batch.side["distill"]
+        side = batch.aux_rows["distill"]
         assert set(side.languages[side.sequences >= 0].tolist()) <= {mine}
-        places = batch.sites["distill"]["student"]
+        places = batch.markers["distill"]["student"]
         assert set(batch.rows.languages.flatten()[places].tolist()) == {mine}
-        assert len(places) == len(batch.side_sites["distill"]["teacher"])
+        assert len(places) == len(batch.aux_markers["distill"]["teacher"])
 
 
 def test_one_cell_of_all_languages_is_read_too(corpus, teacher):
-    loader = loader_of(corpus, makers_of(corpus, teacher), unit="sentence", mixture="epochs")
+    loader = loader_of(corpus, makers_of(corpus, teacher), unit="sentence", sampling="epochs")
     (*batches,) = next(loader.steps(Cursor()))
     mine = corpus.languages.index("aa")
     for batch in batches:
-        places = batch.sites["distill"]["student"]
+        places = batch.markers["distill"]["student"]
         assert set(batch.rows.languages.flatten()[places].tolist()) == {mine}
 
 
@@ -294,7 +298,7 @@ def test_a_micro_batch_without_such_texts_has_no_loss(corpus, teacher):
     makers = makers_of(corpus, teacher)
     trainee = trainee_of(corpus, makers)
     (batch, *_) = next(loader_of(corpus, makers, languages=("bb", "cc")).steps(Cursor()))
-    assert batch.counts["distill"] == 0
+    assert batch.num_targets["distill"] == 0
     sums = trainee(batch)
     assert sums["distill"].total.item() == 0
     sum(found.total for found in sums.values()).backward()
@@ -308,17 +312,17 @@ def test_a_sentence_that_was_cut_in_two_is_read_but_not_compared(corpus, teacher
     tokenizer = open_tokenizer(corpus.tokenizer_folder)
     inside = [piece for piece in tokenizer.get_vocab() if piece.isalpha() and piece.isascii()]
     ids = tokenizer.convert_tokens_to_ids([min(inside), *tokenizer.tokenize(words("aa")[0])])
-    sentence = whole(np.array(ids, np.int32), 0, np.zeros(len(ids), np.int32), corpus.vocabulary)
+    sentence = build_sequence(np.array(ids, np.int32), 0, corpus.vocabulary)
     targets = sentence.targets.copy()
     targets[1] = sentence.ids[1]
     mask = open_tokenizer(teacher).mask_token_id
-    for compare in ("words", "vocabulary"):
-        bound = distill(corpus, teacher, compare=compare)
+    for match in ("word_states", "logits"):
+        bound = distill(corpus, teacher, match=match)
         student = replace(sentence, targets=targets)
-        (row,) = bound.ride((student,), corpus.vocabulary, np.random.default_rng(0))
-        assert not len(row.sites["student"])
+        (row,) = bound.build_from((student,), corpus.vocabulary, np.random.default_rng(0))
+        assert not len(row.markers["student"])
         assert len(row) > 2
-        assert ((row.ids[1:-1] == mask) == (compare == "vocabulary")).all()
+        assert ((row.ids[1:-1] == mask) == (match == "logits")).all()
 
 
 def test_the_teacher_is_frozen_and_without_dropout(corpus, teacher):
@@ -330,8 +334,8 @@ def test_the_teacher_is_frozen_and_without_dropout(corpus, teacher):
     (batch, *_) = next(loader_of(corpus, makers, languages=("aa",)).steps(Cursor()))
     said = []
     for _ in range(2):
-        module.before_pass("distill", batch, None)
-        said.append(module._said)
+        module.before_forward("distill", batch, None)
+        said.append(module._teacher_output)
     assert said[0].equal(said[1])
 
 
@@ -348,15 +352,15 @@ def test_shared_tokens_spell_the_same(corpus, teacher):
 
 def test_faults_are_said(corpus, teacher, tmp_path):
     with pytest.raises(RecipeError, match=r"distill\.teacher: name the model"):
-        Distill(languages=("aa",)).prepared(corpus)
+        Distill(languages=("aa",)).prepare(corpus)
     with pytest.raises(ModelError, match="no model folder"):
-        Distill(teacher=str(tmp_path / "none"), languages=("aa",)).prepared(corpus)
+        Distill(teacher=str(tmp_path / "none"), languages=("aa",)).prepare(corpus)
     with pytest.raises(CorpusError, match="has nothing for 'en'"):
-        Distill(teacher=str(teacher)).prepared(corpus)
+        Distill(teacher=str(teacher)).prepare(corpus)
     encoder = trainee_of(corpus, {"mlm": MLM()}).encoder
     with pytest.raises(RecipeError, match="Set it to"):
-        Distill(teacher=str(teacher), languages=("aa",)).module(encoder, corpus)
+        Distill(teacher=str(teacher), languages=("aa",)).build_module(encoder, corpus)
     with pytest.raises(RecipeError, match="does not exist in an encoder of 2 layers"):
-        distill(corpus, teacher, layer=3).module(encoder, corpus)
+        distill(corpus, teacher, layer=3).build_module(encoder, corpus)
     with pytest.raises(RecipeError, match="last layer"):
-        Distill(compare="vocabulary", layer=1)
+        Distill(match="logits", layer=1)

@@ -16,8 +16,8 @@ texts = st.lists(st.integers(0, 999), min_size=1, max_size=120)
 def test_masking_keeps_its_promises(ids, unit, rate, seed):
     masking, rng = Masking(rate=rate, unit=unit), np.random.default_rng(seed)
     original = np.array(ids, np.int32)
-    units = masking.choose(original, VOCABULARY, rng)
-    shown, targets = masking.hide(original, units, VOCABULARY, rng)
+    units = masking.choose_positions(original, VOCABULARY, rng)
+    shown, targets = masking.replace_tokens(original, units, VOCABULARY, rng)
     allowed = ~np.isin(original, VOCABULARY.special)
     chosen = targets != IGNORE
     assert not (chosen & ~allowed).any(), "special tokens are never predicted"
@@ -26,7 +26,7 @@ def test_masking_keeps_its_promises(ids, unit, rate, seed):
     replaced = chosen & (shown != original) & (shown != VOCABULARY.mask)
     assert not np.isin(shown[replaced], VOCABULARY.special).any()
     if allowed.any():
-        budget = int(masking.budget(np.array(allowed.sum())))
+        budget = int(masking.num_masked(np.array(allowed.sum())))
         assert 1 <= chosen.sum() <= budget
         if unit != "word":
             assert chosen.sum() == min(budget, allowed.sum())
@@ -41,8 +41,8 @@ def test_shares_are_80_10_10_and_places_uniform():
     shown_as = np.zeros(3)
     places = np.zeros(100)
     for _ in range(4000):
-        units = masking.choose(ids, VOCABULARY, rng)
-        shown, targets = masking.hide(ids, units, VOCABULARY, rng)
+        units = masking.choose_positions(ids, VOCABULARY, rng)
+        shown, targets = masking.replace_tokens(ids, units, VOCABULARY, rng)
         chosen = targets != IGNORE
         places += chosen
         masked, same = shown[chosen] == VOCABULARY.mask, shown[chosen] == ids[chosen]
@@ -59,8 +59,8 @@ def test_whole_words_are_hidden_whole():
         starts = VOCABULARY.word_starts[ids]
         starts[0] = True
         word = np.cumsum(starts)
-        _, targets = masking.hide(
-            ids, units := masking.choose(ids, VOCABULARY, rng), VOCABULARY, rng
+        _, targets = masking.replace_tokens(
+            ids, units := masking.choose_positions(ids, VOCABULARY, rng), VOCABULARY, rng
         )
         if all(len(unit) == 1 for unit in units):
             continue  # no word fitted
@@ -71,18 +71,18 @@ def test_whole_words_are_hidden_whole():
 
 def test_text_without_spaces_falls_back_on_tokens():
     ids = np.full(50, 11, np.int32)  # 11 starts no word: one long word
-    units = Masking(unit="word").choose(ids, VOCABULARY, np.random.default_rng(0))
+    units = Masking(unit="word").choose_positions(ids, VOCABULARY, np.random.default_rng(0))
     assert len(np.unique(np.concatenate(units))) == 8
 
 
 def test_spans_are_geometric_and_share_one_fate():
-    masking = Masking(unit="span", rate=0.5, span_p=0.2, span_most=10)
+    masking = Masking(unit="span", rate=0.5, span_p=0.2, span_max_tokens=10)
     rng = np.random.default_rng(0)
     lengths = []
     for _ in range(300):
         ids = rng.integers(10, 900, 400).astype(np.int32)
-        units = masking.choose(ids, VOCABULARY, rng)
-        shown, _ = masking.hide(ids, units, VOCABULARY, rng)
+        units = masking.choose_positions(ids, VOCABULARY, rng)
+        shown, _ = masking.replace_tokens(ids, units, VOCABULARY, rng)
         lengths.append(len(units[0]))
         for unit in units:
             assert (np.diff(unit) == 1).all()
@@ -94,10 +94,12 @@ def test_spans_are_geometric_and_share_one_fate():
 
 
 def test_random_replacements_cover_the_vocabulary_without_special_tokens():
-    masking = Masking(rate=1.0, mask_share=0.0, random_share=1.0)
+    masking = Masking(rate=1.0, mask_replace_prob=0.0, random_replace_prob=1.0)
     rng = np.random.default_rng(0)
     ids = np.full(200_000, 10, np.int32)
-    shown, _ = masking.hide(ids, masking.choose(ids, VOCABULARY, rng), VOCABULARY, rng)
+    shown, _ = masking.replace_tokens(
+        ids, masking.choose_positions(ids, VOCABULARY, rng), VOCABULARY, rng
+    )
     counts = np.bincount(shown, minlength=VOCABULARY.size)
     assert not counts[list(VOCABULARY.special)].any()
     rest = np.delete(counts, list(VOCABULARY.special))

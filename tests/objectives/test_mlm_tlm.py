@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 
 from isoglot.errors import RecipeError
-from isoglot.objectives import MLM, OBJECTIVES, TLM, find_objective
-from isoglot.types import IGNORE, Pair, Rule, Text
+from isoglot.objectives import all_objectives, find_objective
+from isoglot.objectives.mlm import MLM
+from isoglot.objectives.tlm import TLM
+from isoglot.types import IGNORE, MaskRule, Pair, Text
 from tests.batching.fakes import VOCABULARY
 
 TEXT = Text(
@@ -29,7 +31,7 @@ def test_mlm_lays_out_a_text():
     assert sequence.positions.tolist() == list(range(12))
     assert sequence.sentences.tolist() == [0] * 5 + [1] * 7
     assert set(sequence.languages.tolist()) == {5}
-    assert sequence.rule == Rule.FULL
+    assert sequence.rule == MaskRule.FULL
     assert (sequence.targets != IGNORE).sum() == 2
 
 
@@ -71,12 +73,12 @@ def test_tlm_hides_tokens_of_both_sides():
     assert sides / sides.sum() == pytest.approx([0.4, 0.6], abs=0.06)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda objective: objective.name)
+@pytest.mark.parametrize("objective", all_objectives(), ids=lambda objective: objective.name)
 @pytest.mark.parametrize("kind", ["text", "parallel"])
 def test_every_objective_keeps_the_contract(objective, kind):
     """Lengths and the most targets are told in advance; the same generator builds the same."""
     settings = objective()
-    assert objective.line
+    assert objective.summary
     assert objective.paper
     if kind not in objective.reads:
         pytest.skip(f"{objective.name} does not read {kind}")
@@ -85,7 +87,7 @@ def test_every_objective_keeps_the_contract(objective, kind):
         if kind == "text":
             ids = rng.integers(4, 990, rng.integers(1, 60)).astype(np.int32)
             example: Text | Pair = Text(
-                ids=ids, sentences=np.zeros_like(ids), language=0, other_language=1
+                ids=ids, sentences=np.zeros_like(ids), language=0, target_language=1
             )
             sizes = np.array([[len(ids)]], np.int32)
         else:
@@ -95,28 +97,30 @@ def test_every_objective_keeps_the_contract(objective, kind):
             example = Pair(first=first, second=second, first_language=0, second_language=1)
             sizes = np.array([[len(first), len(second)]], np.int32)
         made, again = built(settings, example, seed), built(settings, example, seed)
-        if settings.hosts():
+        if settings.depends_on():
             assert made == ()
-            assert settings.lengths(sizes).shape[1] == settings.num_side, "no main rows"
+            assert settings.lengths(sizes).shape[1] == settings.num_aux_sequences, "no main rows"
             assert not settings.max_targets(sizes).any()
             continue
         lengths, most = [len(sequence) for sequence in made], settings.lengths(sizes)[0].tolist()
         assert lengths == most or (
-            objective.decodes and all(a <= b for a, b in zip(lengths, most, strict=True))
+            objective.uses_decoder and all(a <= b for a, b in zip(lengths, most, strict=True))
         )
-        predicted = made[1:2] if objective.decodes else made  # the first is what is read
+        predicted = made[1:2] if objective.uses_decoder else made  # the first is what is read
         targets = sum((sequence.targets != IGNORE).sum() for sequence in predicted)
         assert targets <= settings.max_targets(sizes)[0]
-        sites = [place for sequence in made for place in sequence.sites.get(settings.counts, ())]
-        assert sites if settings.counts else targets, "it predicts something"
+        sites = [
+            place for sequence in made for place in sequence.markers.get(settings.target_marker, ())
+        ]
+        assert sites if settings.target_marker else targets, "it predicts something"
         for one, other in zip(made, again, strict=True):
             assert np.array_equal(one.ids, other.ids)
             assert np.array_equal(one.targets, other.targets)
             original = one.original()
             wanted = set(one.targets[one.targets != IGNORE].tolist())
-            end = {VOCABULARY.sep} if objective.decodes else set()
+            end = {VOCABULARY.sep} if objective.uses_decoder else set()
             assert not wanted & (set(VOCABULARY.special) - end)
-            fields = ("ids", "positions", "languages", "parts")
+            fields = ("ids", "positions", "languages", "roles")
             assert {len(getattr(one, field)) for field in fields} == {len(original)}
 
 
@@ -125,7 +129,7 @@ def test_objectives_can_live_elsewhere():
     for name, part in (
         ("tln", "did you mean 'tlm'"),
         ("nowhere.module:X", "cannot be imported"),
-        ("isoglot.types:Rule", "is not an Objective"),
+        ("isoglot.types:MaskRule", "is not a subclass of isoglot.Objective"),
     ):
         with pytest.raises(RecipeError, match=part):
             find_objective(name)

@@ -3,6 +3,7 @@
 from collections import deque
 from dataclasses import replace
 from itertools import islice
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,17 +11,15 @@ import torch
 from accelerate import Accelerator
 
 from isoglot.errors import RecipeError
-from isoglot.models import Encoder, ModelConfig
-from isoglot.objectives import MoCo
-from isoglot.objectives.contrast import (
-    MomentumConfig,
-    ProjectionConfig,
-    QueueConfig,
-    fingerprint,
-)
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
+from isoglot.objectives.contrast.info_nce import sentence_item
+from isoglot.objectives.contrast.momentum import MomentumConfig, QueueConfig
+from isoglot.objectives.contrast.pooling import ProjectionConfig
 from isoglot.objectives.masking import Masking
-from isoglot.pretrain.loop import training_steps
-from isoglot.pretrain.stage import LossConfig
+from isoglot.objectives.moco import MoCo
+from isoglot.pretraining.config import LossConfig
+from isoglot.pretraining.train_step import training_steps
 from isoglot.types import IGNORE, Cursor
 from tests.batching.fakes import VOCABULARY
 from tests.objectives.naive_moco import (
@@ -33,19 +32,19 @@ from tests.objectives.naive_moco import (
 )
 from tests.objectives.test_mlm_tlm import PAIR, built
 
-IN_BATCH = settings(keys="trained", in_batch=True, queue=QueueConfig(size=0))
+IN_BATCH = settings(key_encoder="shared", in_batch_negatives=True, queue=QueueConfig(size=0))
 VARIANTS = {
     "paper": settings(),
     "mean": settings(pooling="mean", projection=ProjectionConfig(normalize="after")),
     "xlco": settings(
         layer=1,
-        projection=ProjectionConfig(layers=1, size=None, normalize="no"),
+        projection=ProjectionConfig(layers=1, size=None, normalize="none"),
         temperature=0.25,
         masking=Masking(),
     ),
-    "in-batch and queue": settings(in_batch=True),
-    "trained": IN_BATCH,
-    "trained with a queue": settings(keys="trained", in_batch=True),
+    "in-batch and queue": settings(in_batch_negatives=True),
+    "shared": IN_BATCH,
+    "shared with a queue": settings(key_encoder="shared", in_batch_negatives=True),
     "no projection": replace(IN_BATCH, projection=ProjectionConfig(layers=0)),
 }
 
@@ -62,8 +61,8 @@ def test_it_lays_out_a_query_and_a_key():
     assert (set(query.languages.tolist()), set(key.languages.tolist())) == ({3}, {4})
     assert (set(query.targets.tolist()), set(key.targets.tolist())) == ({IGNORE}, {IGNORE})
     for role, sequence, sentence in (("query", query, PAIR.first), ("key", key, PAIR.second)):
-        assert {name: places.tolist() for name, places in sequence.sites.items()} == {role: [0]}
-        assert sequence.labels[role].tolist() == [fingerprint(sentence)]
+        assert {name: places.tolist() for name, places in sequence.markers.items()} == {role: [0]}
+        assert sequence.labels[role].tolist() == [sentence_item(sentence)]
 
 
 def test_hidden_tokens_are_not_predicted_and_change_nothing_of_what_a_sentence_is():
@@ -77,15 +76,17 @@ def test_hidden_tokens_are_not_predicted_and_change_nothing_of_what_a_sentence_i
         }
 
 
-@pytest.mark.parametrize("micro_rows", [2, 8])
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    ("variant", "micro_rows"),
+    [*((name, 8) for name in VARIANTS), ("paper", 2), ("in-batch and queue", 2)],
+)
 def test_loss_and_gradient_are_the_obvious_ones(corpus, accelerator, variant, micro_rows):
     """However the step is split, where all candidates are in the queue."""
     moco = VARIANTS[variant]
     trainee = make_trainee(corpus, moco, tlm=False)
     loader = make_loader(corpus, moco, tlm=False, micro_rows=micro_rows)
     batches = next(loader.steps(Cursor()))
-    assert ("moco" in batches[0].side) == (moco.keys == "momentum")
+    assert ("moco" in batches[0].aux_rows) == (moco.key_encoder == "momentum")
     losses = torch.cat([losses_of(trainee, moco, batch) for batch in batches])
     weights = {n: p for n, p in trainee.named_parameters() if p.requires_grad}
     expected = torch.autograd.grad(
@@ -99,14 +100,14 @@ def test_loss_and_gradient_are_the_obvious_ones(corpus, accelerator, variant, mi
         assert torch.allclose(weight.grad, gradient, rtol=1e-6, atol=1e-11), name
 
 
-def test_both_directions_are_the_mean_of_two_contrasts(corpus):
-    moco = replace(IN_BATCH, both_directions=True)
+def test_a_symmetric_loss_is_the_mean_of_two_contrasts(corpus):
+    moco = replace(IN_BATCH, symmetric=True)
     trainee = make_trainee(corpus, moco, tlm=False)
     (batch,) = next(make_loader(corpus, moco, tlm=False, micro_rows=8).steps(Cursor()))
-    sites, labels = batch.sites["moco"], batch.labels["moco"]
+    sites, labels = batch.markers["moco"], batch.labels["moco"]
     turned = replace(
         batch,
-        sites={"moco": {"query": sites["key"], "key": sites["query"]}},
+        markers={"moco": {"query": sites["key"], "key": sites["query"]}},
         labels={"moco": {"query": labels["key"], "key": labels["query"]}},
     )
     expected = losses_of(trainee, moco, batch) + losses_of(trainee, moco, turned)
@@ -133,13 +134,13 @@ def test_queue_and_averages_after_steps_are_what_the_steps_say(corpus, accelerat
         next(steps)
         past.append(weights())
     pointer = int(module.queue.pointer)
-    assert int(module.queue.filled) == 40
+    assert int(module.queue.num_filled) == 40
     assert torch.allclose(
         module.queue.entries.roll(-pointer, 0),
         torch.tensor(list(held), dtype=torch.float64),
         rtol=1e-9,
     )
-    for name, found in module.key_encoder.copy.named_parameters():
+    for name, found in module.key_encoder.module.named_parameters():
         expected = 0.8**6 * past[0][name]
         for t in range(1, 7):
             expected = expected + 0.2 * 0.8 ** (6 - t) * past[t][name]
@@ -156,7 +157,8 @@ def test_steps_that_are_sent_ahead_are_the_same_steps(corpus, accelerator, not_f
         passes: list[int] = []
         trainee.register_forward_hook(lambda *_, passes=passes: passes.append(1))
         stage = stage_of(trainee, steps=5, rate=1e-3)
-        stage.looks, stage.loss = looks, LossConfig(not_finite=not_finite)
+        stage.schedule = SimpleNamespace(needs_sync=looks)
+        stage.loss = LossConfig(not_finite=not_finite)
         batches = make_loader(corpus, moco, micro_rows=8).steps(Cursor())
         heard = [(step.losses, len(passes)) for step in training_steps(stage, batches, accelerator)]
         ahead = not_finite == "stop" and not looks(1)
@@ -192,7 +194,7 @@ def test_validation_pushes_no_keys(corpus, accelerator):
     list(training_steps(stage_of(trainee), iter([second]), accelerator))
     trained_on = torch.cat([batch.labels["moco"]["key"] for batch in second])
     queue = trainee.objective("moco").queue
-    assert int(queue.filled) == len(trained_on)
+    assert int(queue.num_filled) == len(trained_on)
     assert torch.equal(queue.items[: len(trained_on), 0], trained_on)
 
 
@@ -201,12 +203,12 @@ def test_a_sentence_in_the_queue_is_not_told_apart_from_itself(corpus):
     moco = settings(queue=QueueConfig(size=400, start="empty"))
     losses = {}
     for meets in (False, True):
-        changed = replace(moco, same_are_negatives=meets)
+        changed = replace(moco, allow_false_negatives=meets)
         trainee = make_trainee(corpus, changed)
         (batch,) = next(make_loader(corpus, moco, micro_rows=8).steps(Cursor()))
         trainee(batch)
         trainee.objective("moco").after_step(taken=True)
-        assert int(trainee.objective("moco").queue.filled) == batch.counts["moco"]
+        assert int(trainee.objective("moco").queue.num_filled) == batch.num_targets["moco"]
         expected = losses_of(trainee, moco, batch)
         losses[meets] = trainee(batch)["moco"].total.item()
         if not meets:
@@ -218,17 +220,17 @@ def test_a_sentence_in_the_queue_is_not_told_apart_from_itself(corpus):
 def test_the_translations_of_one_sentence_are_not_told_apart(corpus, in_batch):
     """The query is the same in all pairs, and no key is: nothing is left to be told apart from."""
     start = QueueConfig(size=400, start="empty")
-    moco = settings(queue=start, in_batch=in_batch)
+    moco = settings(queue=start, in_batch_negatives=in_batch)
     trainee = make_trainee(corpus, moco, tlm=False)
     (batch,) = next(make_loader(corpus, moco, tlm=False, micro_rows=8).steps(Cursor()))
-    keys = torch.arange(batch.counts["moco"])
+    keys = torch.arange(batch.num_targets["moco"])
     for number in range(2):
         # the second time, the first's keys are in the queue
         labels = {"query": torch.full_like(keys, 999), "key": keys + 100 * number}
         again = replace(batch, labels={"moco": labels})
         assert trainee(again)["moco"].total.item() == pytest.approx(0.0, abs=1e-9)
         trainee.objective("moco").after_step(taken=True)
-    assert int(trainee.objective("moco").queue.filled) == 2 * len(keys)
+    assert int(trainee.objective("moco").queue.num_filled) == 2 * len(keys)
     others = {"query": keys + 2000, "key": keys + 1000}
     assert trainee(replace(batch, labels={"moco": others}))["moco"].total.item() > 1.0
 
@@ -238,15 +240,15 @@ def test_a_queue_is_filled_with_keys_and_nothing_else_moves(corpus):
     trainee = make_trainee(corpus, moco)
     module = trainee.objective("moco")
     before = {n: v.clone() for n, v in trainee.state_dict().items()}
-    assert module.wanting() == 60
+    assert module.num_warmup_examples() == 60
     steps = make_loader(corpus, moco).steps(Cursor())
     held: deque[list[float]] = deque(maxlen=60)
     sentences: deque[int] = deque(maxlen=60)
-    while module.wanting():
+    while module.num_warmup_examples():
         batch = next(steps)[0]
         held.extend(keys_of(trainee, moco, batch).tolist())
         sentences.extend(batch.labels["moco"]["key"].tolist())
-        assert trainee(batch, filling=["moco"]) == {}
+        assert trainee(batch, warm_up=["moco"]) == {}
     pointer = int(module.queue.pointer)
     expected = torch.tensor(list(held), dtype=torch.float64)
     assert torch.allclose(module.queue.entries.roll(-pointer, 0), expected, rtol=1e-9)
@@ -262,12 +264,14 @@ def test_a_micro_batch_without_pairs_has_a_loss_of_zero_and_a_place_in_the_queue
     moco = settings()
     trainee = make_trainee(corpus, moco)
     batches = next(make_loader(corpus, moco).steps(Cursor()))
-    empty = replace(batches[0], sites={}, side_sites={}, labels={}, counts={"moco": 0, "tlm": 1})
+    empty = replace(
+        batches[0], markers={}, aux_markers={}, labels={}, num_targets={"moco": 0, "tlm": 1}
+    )
     (step,) = training_steps(stage_of(trainee), iter([[empty, batches[1]]]), accelerator)
-    assert step.counts["moco"] == batches[1].counts["moco"]
+    assert step.counts["moco"] == batches[1].num_targets["moco"]
     expected = losses_of(make_trainee(corpus, moco), moco, batches[1]).mean()
     assert step.losses["moco"] == pytest.approx(expected.item())
-    assert int(trainee.objective("moco").queue.filled) == batches[1].counts["moco"]
+    assert int(trainee.objective("moco").queue.num_filled) == batches[1].num_targets["moco"]
 
 
 @pytest.mark.parametrize("dropout", [True, False])
@@ -276,9 +280,9 @@ def test_keys_are_encoded_with_dropout_or_without(corpus, dropout):
     trainee = make_trainee(corpus, moco, dropout=0.3)
     module = trainee.objective("moco")
     assert module.training
-    assert module.key_encoder.copy.training == dropout
+    assert module.key_encoder.module.training == dropout
     trainee.eval()
-    assert not module.key_encoder.copy.training
+    assert not module.key_encoder.module.training
 
 
 def test_key_weights_begin_as_the_encoders_and_are_not_trained(corpus):
@@ -287,8 +291,8 @@ def test_key_weights_begin_as_the_encoders_and_are_not_trained(corpus):
         for weight in trainee.encoder.parameters():
             weight.add_(1.0)
     module = trainee.objective("moco")
-    module.begin()
-    own = dict(module.key_encoder.copy.named_parameters())
+    module.on_stage_start()
+    own = dict(module.key_encoder.module.named_parameters())
     for name, weight in trainee.encoder.named_parameters():
         assert torch.equal(own[name], weight)
     trained = {n for n, p in trainee.named_parameters() if p.requires_grad}
@@ -305,7 +309,7 @@ def test_everything_that_is_an_encoder_is_compiled(corpus, monkeypatch):
     monkeypatch.setattr(Encoder, "compile", note)
     trainee = make_trainee(corpus, settings())
     trainee.compile()
-    assert compiled == [trainee.encoder, trainee.objective("moco").key_encoder.copy]
+    assert compiled == [trainee.encoder, trainee.objective("moco").key_encoder.module]
 
 
 @pytest.mark.parametrize(
@@ -313,10 +317,10 @@ def test_everything_that_is_an_encoder_is_compiled(corpus, monkeypatch):
     [
         ({"temperature": 0.0}, "temperature must be above 0"),
         ({"queue": QueueConfig(size=0)}, "moco needs negatives"),
-        ({"both_directions": True}, "both_directions needs keys: trained"),
+        ({"symmetric": True}, "symmetric needs key_encoder: shared"),
         (
-            {"keys": "trained", "queue": QueueConfig(start="filled")},
-            "start: filled needs keys: momentum",
+            {"key_encoder": "shared", "queue": QueueConfig(start="filled")},
+            "start: filled needs key_encoder: momentum",
         ),
     ],
 )
@@ -326,13 +330,13 @@ def test_impossible_settings_are_refused(changes, message):
 
 
 def test_a_layer_that_does_not_exist_is_refused(corpus):
-    encoder = Encoder.build(ModelConfig(size="tiny", layers=2), corpus.vocabulary)
+    encoder = Encoder.build(ModelConfig(size="tiny", num_layers=2), corpus.vocabulary)
     with pytest.raises(RecipeError, match=r"moco\.layer: 3 does not exist.*from 0 to 2"):
-        MoCo(layer=3).module(encoder, corpus)
+        MoCo(layer=3).build_module(encoder, corpus)
 
 
 def test_sizes_and_targets_are_told_in_advance():
     sizes = np.array([[3, 5], [7, 2]], np.int32)
     assert MoCo().lengths(sizes).tolist() == [[5, 7], [9, 4]]
     assert MoCo().max_targets(sizes).tolist() == [0, 0]
-    assert (MoCo().num_side, IN_BATCH.num_side) == (1, 0)
+    assert (MoCo().num_aux_sequences, IN_BATCH.num_aux_sequences) == (1, 0)

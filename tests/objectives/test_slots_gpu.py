@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from isoglot.models import Encoder, ModelConfig
-from isoglot.objectives import BTMLM, CAMLM
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
+from isoglot.objectives.btmlm import BTMLM
+from isoglot.objectives.camlm import CAMLM
 from isoglot.types import Pair, Text
 from tests.batching.fakes import VOCABULARY
 from tests.objectives.laid_out import LANGUAGES, rows_of, sensitivity
@@ -19,10 +21,10 @@ pytestmark = [
 def encoder_of(attention):
     torch.manual_seed(1)
     settings = ModelConfig(
-        size="tiny", layers=4, hidden=64, heads=2, max_positions=256, dropout=0.0,
+        size="tiny", num_layers=4, hidden_size=64, num_heads=2, max_positions=256, dropout=0.0,
         attention=attention,
     )  # fmt: skip
-    encoder = Encoder.make(settings, 1000, 1, cls_id=0, sep_id=2, languages=LANGUAGES)
+    encoder = Encoder.from_scratch(settings, 1000, 1, cls_id=0, sep_id=2, languages=LANGUAGES)
     with torch.no_grad():
         for weight in encoder.parameters():
             if weight.dim() == 2:
@@ -51,7 +53,7 @@ def test_camlm_slots_do_not_depend_on_their_own_sentence(attention):
     rows, starts = rows_of(made, length=256)
     for number, (start, sequence) in enumerate(zip(starts, made, strict=True)):
         own, other = starts[1 - number], made[1 - number]
-        for slot in sequence.sites["slots"]:
+        for slot in sequence.markers["slots"]:
             gradient = sensitivity_of(encoder, rows.to("cuda"), start + int(slot))
             assert (gradient[own : own + len(other)] == 0).all()
             assert (gradient[start : start + len(sequence)] > 0).all()
@@ -62,10 +64,10 @@ def test_btmlm_slots_do_not_depend_on_each_other(attention):
     encoder = encoder_of(attention)
     rng = np.random.default_rng(0)
     ids = rng.integers(4, 990, 60).astype(np.int32)
-    text = Text(ids=ids, sentences=np.zeros_like(ids), language=0, other_language=2)
+    text = Text(ids=ids, sentences=np.zeros_like(ids), language=0, target_language=2)
     sequence = BTMLM().build(text, VOCABULARY, rng)[1]
     rows, (start,) = rows_of([sequence], length=256)
-    slots = (start + sequence.sites["slots"]).tolist()
+    slots = (start + sequence.markers["slots"]).tolist()
     for slot in slots:
         gradient = sensitivity_of(encoder, rows.to("cuda"), slot)
         assert (gradient[[other for other in slots if other != slot]] == 0).all()

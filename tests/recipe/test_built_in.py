@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isoglot.pretrain.config import objectives_of
+from isoglot.pretraining.config import objectives_of
 from isoglot.recipe import dump, load_recipe, recipe_names
 from isoglot.recipe.explain import explained
 

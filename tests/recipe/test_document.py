@@ -193,7 +193,7 @@ class TestDialect:
 class TestFaults:
     def test_a_key_that_is_there_twice(self, write):
         file = write("a.yaml", "batch:\n  rows: 1\n  micro_rows: 2\n  rows: 3\n")
-        assert refusal(document.read, file) == f"{file}:4: 'rows' is there twice."
+        assert refusal(document.read, file) == f"{file}:4: 'rows' is given twice."
 
     def test_not_yaml(self, write):
         file = write("a.yaml", "name: x\nbatch: {rows: 1\n")

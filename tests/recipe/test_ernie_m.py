@@ -16,14 +16,14 @@ XNLI = "en fr es de el bg ru tr ar vi th zh hi sw ur".split()
 )
 def test_table_10(name, start, rate, steps):
     recipe = load_recipe(name)
-    assert recipe.model.start == start
+    assert recipe.model.init_from == start
     assert recipe.model.dropout == 0.1
     assert sum(stage.steps or 0 for stage in recipe.stages) == steps
     assert (recipe.batch.rows, recipe.batch.row_length) == (2048, 512)
     optimizer = recipe.optimizer
     assert (optimizer.name, optimizer.learning_rate, optimizer.eps) == ("adamw", rate, 1e-6)
     assert optimizer.betas == (0.98, 0.999)
-    assert (optimizer.weight_decay, optimizer.warmup) == (0.01, 10_000)
+    assert (optimizer.weight_decay, optimizer.warmup_steps) == (0.01, 10_000)
     assert optimizer.schedule == "linear"
 
 

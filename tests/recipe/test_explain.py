@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from isoglot.batching.streams import STREAMS
-from isoglot.corpus import PrepareConfig
-from isoglot.objectives import OBJECTIVES
+from isoglot.corpus.pipeline.plan import PrepareConfig
+from isoglot.objectives import all_objectives
+from isoglot.pretraining.config import Recipe
 from isoglot.recipe import load_recipe
 from isoglot.recipe.explain import explained, sentences
-from isoglot.recipe.schema import Recipe
 
 
 def settings_below(kind: Any) -> set[Any]:
@@ -26,7 +26,7 @@ def settings_below(kind: Any) -> set[Any]:
 
 ALL = {
     found
-    for kind in (Recipe, PrepareConfig, *OBJECTIVES, *STREAMS)
+    for kind in (Recipe, PrepareConfig, *all_objectives(), *STREAMS)
     for found in settings_below(kind)
 }
 
@@ -42,27 +42,25 @@ def test_every_setting_has_a_sentence(kind):
 
 def test_the_nearest_class_has_the_last_word():
     said = sentences(Recipe)
-    assert said["name"] == "What it is called."
-    assert said["seed"].startswith("Decides the order of the data")
+    assert said["name"] == "Name of the recipe, and of the run's folder by default."
+    assert said["seed"].startswith("Random seed of the data order")
 
 
 def test_it_reads_like_this():
-    text = explained(load_recipe("tiny", ["stages.0.optimizer.clip=null"]))
+    text = explained(load_recipe("tiny", ["stages.0.optimizer.max_grad_norm=null"]))
     lines = text.splitlines()
-    assert lines[0] == "name: tiny                        # What it is called."
+    assert lines[0].startswith("name: tiny                        # Name of the recipe, and of")
     assert "  betas: [0.9, 0.98]              # Decay rates of the two moments." in lines
     assert (
-        "- steps: 400                      # Optimizer steps of this stage; none: its epochs say."
+        "- steps: 400                      # Optimizer steps of this stage; null: `epochs` decides."
         in lines
     )
     assert (
         "      objectives: [mlm]           # The objectives that read each draw of this stream."
         in lines
     )
-    assert (
-        "    clip: null                    # Largest norm of the gradient; none leaves it as it is."
-        in lines
-    )
+    start = "    max_grad_norm: null           # Norm that the gradient is clipped to"
+    assert any(line.startswith(start) for line in lines)
     assert "- a model of 1M weights on generated text, to try things out" in lines
     assert max(len(line) for line in lines if "#" in line) <= 100
 

@@ -14,12 +14,16 @@ def of(recipe: Any, name: str) -> Any:
 @pytest.mark.parametrize("name", ["mlm-gc", "mlm-gc+tlm", "xlm+pmi", "ablations/mlm-gc-none"])
 def test_section_4_1(name):
     recipe = load_recipe(name)
-    assert (recipe.model.size, recipe.model.languages, recipe.model.dropout) == ("xlm", "all", 0.1)
+    assert (recipe.model.size, recipe.model.language_embeddings, recipe.model.dropout) == (
+        "xlm",
+        "all",
+        0.1,
+    )
     assert recipe.batch.rows * recipe.batch.row_length == 8192
     optimizer = recipe.optimizer
     assert (optimizer.name, optimizer.learning_rate, optimizer.eps) == ("adamw", 1e-4, 1e-8)
     assert optimizer.betas == (0.9, 0.999)
-    assert (optimizer.weight_decay, optimizer.warmup) == (0.0, 10_000)
+    assert (optimizer.weight_decay, optimizer.warmup_steps) == (0.0, 10_000)
     assert sum(stage.steps or 0 for stage in recipe.stages) == 400_000
     assert of(recipe, "mlm").masking.rate == 0.15
 
@@ -27,8 +31,13 @@ def test_section_4_1(name):
 def test_equation_3():
     gc = of(load_recipe("mlm-gc"), "cooccurrence")
     assert (gc.weight, gc.pairs.window, gc.pairs.weights) == (1.0, 2, "paper")
-    assert gc.pairs.constants
-    assert (gc.x_max, gc.alpha, gc.scale, gc.against) == (100.0, 0.75, True, "states")
+    assert gc.pairs.language_constants
+    assert (gc.x_max, gc.alpha, gc.scale, gc.neighbour_vectors) == (
+        100.0,
+        0.75,
+        True,
+        "hidden_states",
+    )
 
 
 def test_tables_1_and_2():
@@ -37,19 +46,22 @@ def test_tables_1_and_2():
     for weight in (0.1, 0.5, 2):
         gc = of(load_recipe(f"ablations/mlm-gc-lambda{weight}"), "cooccurrence")
         assert gc.weight == weight
-    assert load_recipe("ablations/mlm-gc-no-warmup").optimizer.warmup == 0
+    assert load_recipe("ablations/mlm-gc-no-warmup").optimizer.warmup_steps == 0
     assert not of(load_recipe("ablations/mlm-gc-no-scale"), "cooccurrence").scale
-    assert of(load_recipe("ablations/mlm-gc-no-factor"), "cooccurrence").factor == "none"
+    assert of(load_recipe("ablations/mlm-gc-no-factor"), "cooccurrence").normalize_by == "none"
 
 
 def test_the_alternatives():
     for name in ("mlm-gc-output", "mlm-gc-output+tlm"):
-        assert of(load_recipe(f"ablations/{name}"), "cooccurrence").against == "output"
+        assert (
+            of(load_recipe(f"ablations/{name}"), "cooccurrence").neighbour_vectors
+            == "output_embeddings"
+        )
     assert of(load_recipe("ablations/mlm-gc-alone"), "mlm").weight == 0
     released = of(load_recipe("ablations/mlm-gc-released"), "cooccurrence")
     assert released.pairs.weights == "released"
     masking = of(load_recipe("xlm+pmi"), "mlm").masking
-    assert (masking.unit, masking.pmi.longest, masking.phrases) == ("pmi", 5, None)
+    assert (masking.unit, masking.pmi.max_length, masking.phrases) == ("pmi", 5, None)
 
 
 def test_what_rides_on_what():

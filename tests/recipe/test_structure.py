@@ -13,10 +13,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from isoglot.errors import RecipeError
-from isoglot.objectives import MLM
+from isoglot.objectives.mlm import MLM
+from isoglot.pretraining.config import Recipe
 from isoglot.recipe import dump, load_prepare, load_recipe
 from isoglot.recipe.document import Document
-from isoglot.recipe.schema import Recipe
 from isoglot.recipe.structure import plain, structure
 
 SMALL = """\
@@ -65,10 +65,10 @@ stages:
       pictures: {objectives: [mlm]}
 """
     assert (
-        refusal(load, text, "watch.trackers=tensorboard")
+        refusal(load, text, "logging.trackers=tensorboard")
         == """\
-14 faults in the settings:
-  --set: watch.trackers: expected a list, got 'tensorboard'
+14 errors in the settings:
+  --set: logging.trackers: expected a list, got 'tensorboard'
   a.yaml:2: model.dropout: expected a number, got '0.2'
   a.yaml:2: model.sise: unknown setting; did you mean 'size'?
   a.yaml:4: batch.row_length: expected a whole number, got 256.5
@@ -88,7 +88,7 @@ descriptions, mentions, parallel, text, triples"""
 
 def test_one_fault_is_said_to_be_one(load):
     assert refusal(load, SMALL, "seeed=1") == (
-        "a fault in the settings:\n  --set: seeed: unknown setting; did you mean 'seed'?"
+        "an error in the settings:\n  --set: seeed: unknown setting; did you mean 'seed'?"
     )
 
 
@@ -96,7 +96,7 @@ def test_an_empty_recipe_says_what_is_needed(load):
     assert (
         refusal(load, "")
         == """\
-3 faults in the settings:
+3 errors in the settings:
   a.yaml:1: name: this setting is needed and has no default
   a.yaml:1: model: this setting is needed and has no default
   a.yaml:1: stages: this setting is needed and has no default"""
@@ -104,17 +104,17 @@ def test_an_empty_recipe_says_what_is_needed(load):
 
 
 def test_numbers(load):
-    recipe = load(SMALL, "optimizer.learning_rate=1e-4", "optimizer.warmup=100")
+    recipe = load(SMALL, "optimizer.learning_rate=1e-4", "optimizer.weight_decay=1")
     assert recipe.optimizer.learning_rate == 1e-4
-    assert recipe.optimizer.warmup == 100.0
-    assert isinstance(recipe.optimizer.warmup, float)
-    assert "expected a number, got '0.2'" in refusal(load, SMALL, "optimizer.warmup='0.2'")
-    assert "expected a number, got True" in refusal(load, SMALL, "optimizer.warmup=true")
+    assert recipe.optimizer.weight_decay == 1.0
+    assert isinstance(recipe.optimizer.weight_decay, float)
+    assert "expected a number, got '0.2'" in refusal(load, SMALL, "optimizer.warmup_ratio='0.2'")
+    assert "expected a number, got True" in refusal(load, SMALL, "optimizer.warmup_ratio=true")
 
 
 def test_none_where_it_may_be(load):
-    assert load(SMALL, "optimizer.clip=null").optimizer.clip is None
-    assert "expected a number, got None" in refusal(load, SMALL, "optimizer.warmup=null")
+    assert load(SMALL, "optimizer.max_grad_norm=null").optimizer.max_grad_norm is None
+    assert "expected a number, got None" in refusal(load, SMALL, "optimizer.weight_decay=null")
 
 
 def test_a_stage_can_have_its_own_optimizer(load):
@@ -127,7 +127,7 @@ def test_a_stage_can_have_its_own_optimizer(load):
 
 def test_an_objective_must_be_able_to_read_its_stream(load):
     assert refusal(load, SMALL, "stages.0.streams.text.objectives=[tlm]") == (
-        "a fault in the settings:\n  --set: stages.0.streams.text.objectives.0: "
+        "an error in the settings:\n  --set: stages.0.streams.text.objectives.0: "
         "the objective 'tlm' reads parallel, not text"
     )
 
@@ -146,7 +146,7 @@ def elsewhere(tmp_path, monkeypatch):
     (tmp_path / "their_objectives.py").write_text(
         "from dataclasses import dataclass\n"
         "from typing import ClassVar\n"
-        "from isoglot.objectives import MLM\n"
+        "from isoglot.objectives.mlm import MLM\n"
         "@dataclass(frozen=True, slots=True, kw_only=True)\n"
         "class Louder(MLM):\n"
         "    name: ClassVar[str] = 'louder'\n"
@@ -178,7 +178,7 @@ class TestObjectivesFromElsewhere:
         [
             ("their_objectives:Loud", "cannot be imported: module 'their_objectives' has no"),
             ("nowhere.at_all:X", "cannot be imported: No module named 'nowhere'"),
-            ("their_objectives:Nothing", "is not an Objective"),
+            ("their_objectives:Nothing", "is not a subclass of isoglot.Objective"),
         ],
     )
     def test_what_is_not_there(self, load, name, message):
@@ -192,10 +192,12 @@ def test_prepare_files(tmp_path):
     config = load_prepare(file, ["heldout_share=0.1"])
     assert config.sources["news"].files == {"no": ("raw/*.txt",)}
     assert config.heldout_share == 0.1
-    assert refusal(load_prepare, file, ["sources.news.files=raw.txt", "clean.max_ration=1"]) == (
-        "2 faults in the settings:\n"
+    assert refusal(
+        load_prepare, file, ["sources.news.files=raw.txt", "clean.max_length_ration=1"]
+    ) == (
+        "2 errors in the settings:\n"
         "  --set: sources.news.files: expected names with values (name: value), got 'raw.txt'\n"
-        "  --set: clean.max_ration: unknown setting; did you mean 'max_ratio'?"
+        "  --set: clean.max_length_ration: unknown setting; did you mean 'max_length_ratio'?"
     )
     assert "sources.news.files.no: expected a list, got 'raw.txt'" in (
         refusal(load_prepare, file, ["sources.news.files.no=raw.txt"])

@@ -12,11 +12,11 @@ def test_the_papers_values(name, objective):
     """MLM-GC 4.1 for pre-training, A.2.2 for training."""
     recipe = load_recipe(name)
     first, second = recipe.optimizer_in(0), recipe.optimizer_in(1)
-    assert (first.betas, first.eps, first.warmup) == ((0.9, 0.999), 1e-8, 10_000)
+    assert (first.betas, first.eps, first.warmup_steps) == ((0.9, 0.999), 1e-8, 10_000)
     assert first.learning_rate == 1e-4
-    assert (second.betas, second.eps, second.warmup) == ((0.9, 0.997), 1e-9, 8000)
+    assert (second.betas, second.eps, second.warmup_steps) == ((0.9, 0.997), 1e-9, 8000)
     assert second.learning_rate == 7e-4
-    assert recipe.objectives["backtranslate"].smoothing == 0.1  # type: ignore[attr-defined]
+    assert recipe.objectives["backtranslate"].label_smoothing == 0.1  # type: ignore[attr-defined]
     assert recipe.model.dropout == 0.1
     assert recipe.objectives_in(0) == [objective]
     assert all(stage.steps == 400_000 for stage in recipe.stages)
@@ -37,7 +37,7 @@ def test_what_is_trained_beside_back_translation():
 @pytest.mark.parametrize(("name", "host"), [*PAIRS, ("unmt-mass-tiny", "mass")])
 def test_with_co_occurrence_nothing_else_changes(name, host):
     plain, changed = load_recipe(name), load_recipe(f"{name}+gc")
-    assert changed.objectives["cooccurrence"].hosts() == (host,)
+    assert changed.objectives["cooccurrence"].depends_on() == (host,)
     assert changed.objectives["cooccurrence"].weight == 1.0, "lambda"
     assert changed.objectives_in(0) == [host, "cooccurrence"]
     assert changed.objectives_in(1) == plain.objectives_in(1)
@@ -60,14 +60,14 @@ def test_with_co_occurrence_its_own_choices_are_named_too(name):
 def test_the_released_codes():
     mass = load_recipe("unmt-mass-released")
     assert mass.objectives["mass"].length == "batch"  # type: ignore[attr-defined]
-    assert mass.model.languages == "all"
+    assert mass.model.language_embeddings == "all"
     assert mass.model.decoder is not None
-    assert mass.model.decoder.cross_output == "language"
+    assert mass.model.decoder.cross_attention_output == "language"
     xlm = load_recipe("unmt-xlm-released")
     for recipe in (mass, xlm):
         assert recipe.optimizer_in(1).learning_rate == 1e-4
         assert recipe.optimizer_in(1).betas == (0.9, 0.98)
-        assert recipe.objectives["backtranslate"].smoothing == 0.0  # type: ignore[attr-defined]
+        assert recipe.objectives["backtranslate"].label_smoothing == 0.0  # type: ignore[attr-defined]
 
 
 def test_phrases_are_hidden_in_pre_training_only():

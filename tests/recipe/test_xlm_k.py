@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from isoglot.batching.streams import MentionStream, TripleStream
-from isoglot.objectives import EntityPrediction, ObjectEntailment
+from isoglot.objectives.entailment import ObjectEntailment
+from isoglot.objectives.entity import EntityPrediction
 from isoglot.recipe import load_recipe
 
 ABLATIONS = {
@@ -19,10 +20,14 @@ ABLATIONS = {
 
 def test_the_recipe_is_the_papers():
     recipe = load_recipe("xlm-k")
-    assert recipe.model.start == "xlm-roberta-base"
+    assert recipe.model.init_from == "xlm-roberta-base"
     assert (recipe.batch.rows, recipe.batch.row_length) == (8192, 512)
     optimizer = recipe.optimizer
-    assert (optimizer.learning_rate, optimizer.warmup, optimizer.name) == (3e-5, 10_000, "adamw")
+    assert (optimizer.learning_rate, optimizer.warmup_steps, optimizer.name) == (
+        3e-5,
+        10_000,
+        "adamw",
+    )
     assert recipe.loss.weighting == "mean"
     entity, entailment = (recipe.objectives[name] for name in ("entity", "entailment"))
     assert isinstance(entity, EntityPrediction)
@@ -30,13 +35,13 @@ def test_the_recipe_is_the_papers():
     for task in (entity, entailment):
         assert (task.weight, task.temperature, task.normalize, task.pooling) == (1, 1, False, "cls")
         assert (task.queue.size, task.queue.start) == (32_000, "random")
-        assert (task.size, task.layer) == (None, None)
+        assert (task.projection_size, task.layer) == (None, None)
     assert entity.variant == "paper"
     (stage,) = recipe.stages
     for name, kind in (("mentions", MentionStream), ("triples", TripleStream)):
         stream = stage.streams[name]
         assert isinstance(stream, kind)
-        assert (stream.alpha, stream.max_length, stream.description) == (0.3, 254, "other")
+        assert (stream.alpha, stream.max_tokens, stream.description) == (0.3, 254, "other")
     assert stage.streams["text"].alpha == 0.3
 
 

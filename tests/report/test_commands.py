@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from isoglot.cli import main
-from tests.report.made_up import write_model
+from tests.report.generated_runs import write_model
 
-HELD_OUT = "valid/mlm/mean perplexity"
+HELD_OUT = "valid/mlm/mean/perplexity"
 
 
 @pytest.fixture
@@ -38,14 +38,16 @@ def runs(tmp_path):
     return ["mlm-seed1", "mlm-seed2"]
 
 
-def test_draw_lists_metrics_and_draws_one(isoglot, runs, tmp_path):
-    assert HELD_OUT in isoglot("draw", *runs).splitlines()
-    said = isoglot("draw", *runs, "other=mlm-seed1", "-m", HELD_OUT, "--log", "-o", "a/b.svg")
+def test_plot_lists_metrics_and_plots_one(isoglot, runs, tmp_path):
+    assert HELD_OUT in isoglot("analyze", "plot", *runs).splitlines()
+    said = isoglot(
+        "analyze", "plot", *runs, "other=mlm-seed1", "-m", HELD_OUT, "--log", "-o", "a/b.svg"
+    )
     assert said == f"{HELD_OUT} of 3 runs: a/b.svg\n"
     figure = (tmp_path / "a/b.svg").read_text(encoding="utf-8")
     assert figure.startswith("<svg")
     assert (figure.count(">mlm</text>"), figure.count(">other</text>")) == (1, 1)
-    assert "has no 'mlm/los'" in isoglot("draw", *runs, "-m", "mlm/los", code=1)
+    assert "has no 'mlm/los'" in isoglot("analyze", "plot", *runs, "-m", "mlm/los", code=1)
 
 
 def test_report_writes_page_markdown_and_latex(isoglot, runs, tmp_path):

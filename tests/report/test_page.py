@@ -1,4 +1,4 @@
-"""The page has what its inputs have, stays small and narrow, and needs nothing from elsewhere."""
+"""The page shows the content of its folders, stays small and narrow, and is self-contained."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 from typing_extensions import override
 
-from isoglot.report import ReportError, named
-from isoglot.report.latex import latex
-from isoglot.report.markdown import markdown
-from isoglot.report.page import collect, page, tables
-from isoglot.report.table import WIDE, Heading, Number, Table
+from isoglot.report.corpus_stats import ALPHAS, sampling_shares
+from isoglot.report.inputs import ReportError, parse_named_folder
+from isoglot.report.page import read_report_data, report_page, report_tables
+from isoglot.report.tables import MAX_COLUMNS, to_latex, to_markdown
 from isoglot.results import Results, Score
-from tests.report.made_up import LANGUAGES, TASKS, write_model
+from isoglot.visualizations import FILE
+from tests.report.generated_runs import LANGUAGES, TASKS, write_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ VOID = {"meta", "rect", "br", "circle"}
 
 
 class Outline(HTMLParser):
-    """Counts elements, keeps the widths of tables, and notes what is left open."""
+    "Counts elements, keeps the widths of report_tables, and notes what is left open."
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -72,7 +72,9 @@ def one(tmp_path_factory) -> Path:
 
 
 def html_of(*folders: object) -> str:
-    return page(collect([named(str(folder)) for folder in folders]), title="T")
+    return report_page(
+        read_report_data([parse_named_folder(str(folder)) for folder in folders]), title="T"
+    )
 
 
 def test_a_single_results_file_makes_a_page_of_its_parts_alone(tmp_path):
@@ -123,7 +125,7 @@ def test_metrics_of_a_task_are_folded_into_one_table(tmp_path):
     assert html.count('<table class="numbers') == 4, "overview, heat map, the task, other metrics"
     assert html.count("<svg") == 1, "layers of the metric that tables show"
     assert all(metric in html for metric in metrics)
-    assert len(tables(collect([named(str(tmp_path))]))) == 3
+    assert len(report_tables(read_report_data([parse_named_folder(str(tmp_path))]))) == 3
 
 
 def test_names_cannot_break_the_page(one, tmp_path):
@@ -133,23 +135,30 @@ def test_names_cannot_break_the_page(one, tmp_path):
     assert Outline(html).open == []
 
 
-@pytest.fixture(scope="module")
-def many(tmp_path_factory) -> list[Path]:
-    folder = tmp_path_factory.mktemp("many")
-    names = [f"model-number-{n}" for n in range(20)]
-    return [
-        write_model(folder / name, n, languages=LANGUAGES, tasks=TASKS, seeds=2, steps=200)
-        for n, name in enumerate(names)
+@pytest.mark.parametrize(
+    ("models", "tasks", "seeds"),
+    [(2, 3, 1), pytest.param(20, 15, 2, marks=pytest.mark.slow)],
+)
+def test_many_models_tasks_and_forty_languages_stay_small_and_narrow(
+    tmp_path, models, tasks, seeds
+):
+    folders = [
+        write_model(
+            tmp_path / f"model-number-{n}",
+            n,
+            languages=LANGUAGES,
+            tasks=TASKS[-tasks:],
+            seeds=seeds,
+            steps=200,
+        )
+        for n in range(models)
     ]
-
-
-def test_twenty_models_fifteen_tasks_forty_languages_stay_small_and_narrow(many):
-    html = html_of(*many)
+    html = html_of(*folders)
     assert len(html.encode()) < 4_000_000  # the promise is 5 MB; longer names need room, too
     outline = Outline(html)
     assert outline.open == []
     # at 1280 pixels, twenty columns of numbers beside the names fit (looked at in a browser)
-    assert max(outline.widths) <= WIDE + 1
+    assert MAX_COLUMNS // 2 < max(outline.widths) <= MAX_COLUMNS + 1
     assert "nowrap" not in re.sub(r"\.(ramp|grid)[^}]*}", "", html.partition("</style>")[0])
     # nothing is fetched: every address is a place on the page
     assert all(address.startswith("#") for address in outline.addresses)
@@ -159,56 +168,8 @@ def test_twenty_models_fifteen_tasks_forty_languages_stay_small_and_narrow(many)
 
 def test_an_empty_folder_is_refused(tmp_path):
     (tmp_path / "nothing").mkdir()
-    with pytest.raises(ReportError, match=r"nothing holds no results.json, metrics.jsonl"):
-        collect([named(str(tmp_path / "nothing"))])
-
-
-def wide(columns: int, rows: int) -> Table:
-    return Table(
-        title="t",
-        caption="c",
-        corner="x",
-        columns=tuple(Heading(text=f"c{n}") for n in range(columns)),
-        rows=tuple(
-            (Heading(text=f"r{m}"), tuple(Number(value=100.0 * m + n) for n in range(columns)))
-            for m in range(rows)
-        ),
-    )
-
-
-def test_a_wide_table_is_turned_only_where_that_is_no_longer():
-    assert [len(piece.rows) for piece in wide(41, 1).pieces()] == [1, 1, 1]
-    assert [len(piece.rows) for piece in wide(40, 19).pieces()] == [19, 19]
-    assert [len(piece.rows) for piece in wide(40, 20).pieces()] == [40]
-    assert [len(piece.rows) for piece in wide(41, 20).pieces()] == [41]
-
-
-@pytest.mark.parametrize(("columns", "rows"), [(5, 3), (41, 20), (41, 30), (60, 80)])
-def test_pieces_hold_every_number_once_and_fit(columns, rows):
-    pieces = wide(columns, rows).pieces()
-    assert all(len(piece.columns) <= WIDE for piece in pieces)
-    values = [n.value for piece in pieces for _, numbers in piece.rows for n in numbers]
-    assert sorted(v for v in values if v is not None) == [
-        100.0 * m + n for m in range(rows) for n in range(columns)
-    ]
-
-
-def test_markdown_and_latex_have_the_same_numbers_and_escape(one):
-    material = collect([named(f"a_b|c={one}")])
-    found = tables(material)
-    text, tex = markdown(found), latex(found)
-    assert r"| a\_b\|c |" in text
-    assert r"a\_b|c &" in tex
-    numbers = [
-        f"{n.value:.1f}" for t in found for _, ns in t.rows for n in ns if n.value is not None
-    ]
-    for written in (text, tex):
-        rest = iter(re.findall(r"-?\d+\.\d", written))
-        assert all(number in rest for number in numbers)
-    assert tex.count(r"\begin{tabular}") == len(found) == text.count("| --- |")
-    for line in tex.splitlines():
-        if line.endswith(r"\\"):
-            assert "±" not in line
+    with pytest.raises(ReportError, match=r"nothing has no results.json, metrics.jsonl"):
+        read_report_data([parse_named_folder(str(tmp_path / "nothing"))])
 
 
 def test_a_report_imports_no_torch(one, tmp_path):
@@ -222,8 +183,48 @@ def test_a_report_imports_no_torch(one, tmp_path):
 
 
 def test_damaged_exhibits_are_named(one, tmp_path):
-    content = json.loads((one / "exhibits.json").read_text(encoding="utf-8"))
-    del content["space"]["layer"]
-    (tmp_path / "exhibits.json").write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"exhibits.json: is damaged \(.*layer"):
-        collect([named(str(tmp_path))])
+    content = json.loads((one / FILE).read_text(encoding="utf-8"))
+    del content["sentence_map"]["layer"]
+    (tmp_path / FILE).write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"json: is damaged \(.*layer"):
+        read_report_data([parse_named_folder(str(tmp_path))])
+
+
+def test_shares_of_a_corpus_are_those_of_its_manifest(corpus):
+    manifest = corpus.manifest
+    shares = list(sampling_shares(manifest, ALPHAS))
+    assert {share.kind for share in shares} == {"text", "pairs"}
+    rows = {
+        language: splits["train"].rows
+        for source in manifest.sources.values()
+        if source.kind == "pairs"
+        for language, splits in source.languages.items()
+    }
+    pairs = [share for share in shares if share.kind == "pairs"]
+    assert {one.language: one.sentences for one in pairs} == rows
+    assert sum(one.share for one in pairs) == pytest.approx(1)
+    assert sum(one.token_share for one in pairs) == pytest.approx(1)
+    for number, alpha in enumerate(ALPHAS):
+        total = sum(size**alpha for size in rows.values())
+        for one in pairs:
+            assert one.drawn[number] == pytest.approx(rows[one.language] ** alpha / total)
+    html = report_page(read_report_data([parse_named_folder(f"mine={corpus.folder}")]), title="T")
+    assert "mine: pairs" in html
+
+
+def test_markdown_and_latex_have_the_same_numbers_and_escape(one):
+    material = read_report_data([parse_named_folder(f"a_b|c={one}")])
+    found = report_tables(material)
+    text, tex = to_markdown(found), to_latex(found)
+    assert r"| a\_b\|c |" in text
+    assert r"a\_b|c &" in tex
+    numbers = [
+        f"{n.value:.1f}" for t in found for _, ns in t.rows for n in ns if n.value is not None
+    ]
+    for written in (text, tex):
+        rest = iter(re.findall(r"-?\d+\.\d", written))
+        assert all(number in rest for number in numbers)
+    assert tex.count(r"\begin{tabular}") == len(found) == text.count("| --- |")
+    for line in tex.splitlines():
+        if line.endswith(r"\\"):
+            assert "±" not in line

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-from isoglot.report.transfer import Point, Scored, draw_transfer, transfer_rows
+from isoglot.report.transfer import TransferCurves, TransferPoint, plot_transfer, transfer_rows
 
 SVG = "{http://www.w3.org/2000/svg}"
-LOSSES = Scored(
+LOSSES = TransferCurves(
     title="held-out mlm",
     unit="loss",
     points=tuple(
-        Point(name=name, x=x, source=source, target=target, higher_is_better=False)
+        TransferPoint(name=name, x=x, source=source, target=target, higher_is_better=False)
         for name, x, source, target in (
             ("meta", 20.0, 2.0, 3.5),
             ("meta", 10.0, 2.5, 4.5),
@@ -20,18 +20,19 @@ LOSSES = Scored(
         )
     ),
 )
-RETRIEVAL = Scored(
+RETRIEVAL = TransferCurves(
     title="tatoeba, layer 3",
     unit="accuracy@1",
     points=tuple(
-        Point(name="meta", x=x, source=None, target=target) for x, target in ((0.5, 0.1), (1, 0.4))
+        TransferPoint(name="meta", x=x, source=None, target=target)
+        for x, target in ((0.5, 0.1), (1, 0.4))
     ),
 )
 
 
 def test_a_gap_is_what_is_lost_whichever_way_is_better():
     assert LOSSES.points[0].gap == 1.5
-    assert Point(name="a", x=1, source=0.9, target=0.6).gap == 0.9 - 0.6
+    assert TransferPoint(name="a", x=1, source=0.9, target=0.6).gap == 0.9 - 0.6
     assert RETRIEVAL.points[0].gap is None
 
 
@@ -49,7 +50,7 @@ def test_repetitions_are_averaged():
 
 def test_a_panel_for_each_thing_there_is():
     figure = ET.fromstring(  # noqa: S314 (our own)
-        draw_transfer([LOSSES, RETRIEVAL], x_label="alpha")
+        plot_transfer([LOSSES, RETRIEVAL], x_label="alpha")
     )
     charts = figure.findall(f"{SVG}svg")
     places = [(chart.attrib["x"], chart.attrib["y"] == "0") for chart in charts]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from isoglot.results import ResultsError, Score
-from isoglot.study import compare, markdown
+from isoglot.study.compare import compare, markdown
 
 
 def scores(
@@ -38,10 +38,10 @@ def test_a_row_is_compared_with_the_first_seed_by_seed_and_cell_by_cell():
     first = scores("xnli", [{"en": 0.8, "sw": 0.4}, {"en": 0.9, "sw": 0.5}])
     second = scores("xnli", [{"en": 0.9, "sw": 0.5}, {"en": 1.0, "sw": 0.6}])
     one, other = compare({"a": first, "b": second})
-    assert one.against_first is None
-    assert other.against_first is not None
-    assert other.against_first.mean == pytest.approx(0.1)
-    assert other.against_first.p is None, "four pairs"
+    assert one.difference is None
+    assert other.difference is not None
+    assert other.difference.mean == pytest.approx(0.1)
+    assert other.difference.p is None, "four pairs"
     assert (one.mean, other.mean) == pytest.approx((0.65, 0.75))
     assert one.tasks["xnli"].gap == pytest.approx(0.4)
 
@@ -62,8 +62,8 @@ def test_the_difference_is_that_of_the_means():
             "b": [*scores("xnli", [second, first]), *scores("paws-x", [{"en": 0.3}, {"en": 0.3}])],
         }
     )
-    assert other.against_first is not None
-    assert other.against_first.mean == pytest.approx(other.mean - one.mean)
+    assert other.difference is not None
+    assert other.difference.mean == pytest.approx(other.mean - one.mean)
     assert other.mean < one.mean
 
 
@@ -76,8 +76,8 @@ def test_all_rows_are_read_at_one_layer_and_in_one_scenario():
 
     rows = compare({"a": row(0.7, 0.2), "b": row(0.6, 0.65)})
     assert [row.tasks["tatoeba"].layer for row in rows] == [1, 1]
-    assert rows[1].against_first is not None
-    assert rows[1].against_first.mean == pytest.approx(-0.1)
+    assert rows[1].difference is not None
+    assert rows[1].difference.mean == pytest.approx(-0.1)
     assert "tatoeba: accuracy@1 at layer 1" in markdown(rows)
     rows = compare(
         {
@@ -106,8 +106,8 @@ def test_where_less_is_better_a_lower_score_is_a_gain():
     first = scores("alignment", [{"en-de": 0.3}], higher=False, metric="aer")
     second = scores("alignment", [{"en-de": 0.1}], higher=False, metric="aer")
     _, other = compare({"a": first, "b": second})
-    assert other.against_first is not None
-    assert other.against_first.mean == pytest.approx(0.2)
+    assert other.difference is not None
+    assert other.difference.mean == pytest.approx(0.2)
 
 
 def test_the_table_has_a_line_a_recipe_and_says_what_was_drawn():

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from isoglot.errors import IsoglotError
-from isoglot.tasks import TASKS, find_task
+from isoglot.tasks import TASKS, all_tasks, find_task
 
 XNLI = {"dev": 2490, "test": 5010}
 COUNTS = {
@@ -55,25 +55,29 @@ COUNTS = {
     "word-similarity": {"en": {"test": 4417}},
 }  # fmt: skip
 """Task -> language -> split -> examples, from the tables of the pack's README."""
+LARGE = {"wikiann", "germeval2014", "sick", "tydiqa", "analogy"}
+"""Tasks whose files take longest to read."""
 
 
 @cache
 def counted(data_folder, name):
     task = find_task(name)
     found: dict[str, dict[str, int]] = {}
-    for part in task.parts(data_folder):
-        found.setdefault(part.language, {})[part.split] = len(task.read(part))
+    for part in task.splits(data_folder):
+        found.setdefault(part.language, {})[part.name] = len(task.read(part))
     return found
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in COUNTS]
+)
 def test_all_examples_are_there(data_folder, name):
     assert counted(data_folder, name) == COUNTS[name]
 
 
 @pytest.mark.parametrize(
     ("name", "parts", "examples"),
-    [("ud-pos", 24, 32_302), ("tatoeba", 21, 19_938)],
+    [pytest.param("ud-pos", 24, 32_302, marks=pytest.mark.slow), ("tatoeba", 21, 19_938)],
 )
 def test_the_sums(data_folder, name, parts, examples):
     found = [number for splits in counted(data_folder, name).values() for number in splits.values()]
@@ -83,9 +87,9 @@ def test_the_sums(data_folder, name, parts, examples):
 def test_words_with_several_translations_are_one_entry(data_folder):
     task = find_task("xling")
     counts = {}
-    for part in task.parts(data_folder):
+    for part in task.splits(data_folder):
         entries = task.read(part)
-        counts[part.language, part.split] = len(entries), sum(len(e.translations) for e in entries)
+        counts[part.language, part.name] = len(entries), sum(len(e.translations) for e in entries)
     assert counts["fr-en", "test"] == (1936, 2000)
     assert all(
         pairs == (2000 if split == "test" else 5000) for (_, split), (_, pairs) in counts.items()
@@ -93,13 +97,18 @@ def test_words_with_several_translations_are_one_entry(data_folder):
     assert len(counts) == 16
 
 
-def test_facts(data_folder):
+@pytest.mark.slow
+def test_all_english_facts(data_folder):
     task = find_task("xfactr")
-    english = task.read(task.part(data_folder, "en", "test"))
+    english = task.read(task.find_split(data_folder, "en", "test"))
     assert len(english) == 46_000
     assert len({fact.relation for fact in english}) == 46
     assert all("[Y]" in fact.prompt and "[X" not in fact.prompt for fact in english)
-    russian = task.read(task.part(data_folder, "ru", "test"))
+
+
+def test_facts(data_folder):
+    task = find_task("xfactr")
+    russian = task.read(task.find_split(data_folder, "ru", "test"))
     assert len(russian) == 16_440
     born = next(fact for fact in russian if fact.relation == "P19")
     assert " родился в [Y]" in born.prompt, "the first of several forms, no marks of grammar"
@@ -114,7 +123,10 @@ def test_a_pair_of_xnli_has_one_id_and_one_label_in_all_languages(data_folder):
     """Some files have ids of their own, others do not; the row joins them."""
     task = find_task("xnli")
     english, *others = (
-        {example.id: example.label for example in task.read(task.part(data_folder, code, "test"))}
+        {
+            example.id: example.label
+            for example in task.read(task.find_split(data_folder, code, "test"))
+        }
         for code in ("en", "es", "sw", "ur")
     )
     assert len(english) == 5010
@@ -123,31 +135,49 @@ def test_a_pair_of_xnli_has_one_id_and_one_label_in_all_languages(data_folder):
 
 def test_prefixes_of_words_are_taken_off(data_folder):
     task = find_task("wikiann")
-    examples = task.read(task.part(data_folder, "de", "dev"))
+    examples = task.read(task.find_split(data_folder, "de", "dev"))
     assert examples[0].words == ("Anton", "Wilhelm", "von", "Zuccalmaglio", ".")
     assert not any(word.startswith("de:") for example in examples for word in example.words)
 
 
 def test_a_part_that_is_not_there_is_named(data_folder):
-    with pytest.raises(IsoglotError, match=r"no train part of masakhaner for 'de': .*sw test"):
-        find_task("masakhaner").part(data_folder, "de", "train")
+    with pytest.raises(IsoglotError, match=r"no train split of masakhaner for 'de': .*sw test"):
+        find_task("masakhaner").find_split(data_folder, "de", "train")
 
 
 def test_names_are_unique_and_found():
-    names = [task.name for task in TASKS]
+    names = [task.name for task in all_tasks()]
     assert len(set(names)) == len(names)
-    for task in TASKS:
+    assert names == list(TASKS)
+    for task in all_tasks():
         assert isinstance(find_task(task.name), task)
         assert task.__doc__
         assert task.licence
         assert task.languages
-        assert task.line
+        assert task.summary
         assert task.metrics
         assert task.version >= 1
     with pytest.raises(IsoglotError, match="did you mean 'tatoeba'"):
         find_task("tatoba")
 
 
-def test_tasks_need_no_torch():
-    code = "import sys, isoglot.tasks; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+def test_tasks_of_your_own_are_named_by_their_place():
+    assert find_task("isoglot.tasks.bitext:Tatoeba").name == "tatoeba"
+    for name, message in (
+        ("no_such.module:Task", "cannot be imported"),
+        ("isoglot.tasks.bitext:Tato", "cannot be imported"),
+        ("isoglot.tasks.base:Metric", "is not a subclass of isoglot.Task"),
+    ):
+        with pytest.raises(IsoglotError, match=message):
+            find_task(name)
+
+
+def test_a_task_imports_one_file_of_tasks_and_no_torch():
+    code = (
+        "import sys; from isoglot.tasks import find_task; find_task('tatoeba'); print(*sys.modules)"
+    )
+    command = [sys.executable, "-c", code]
+    modules = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    assert "torch" not in modules
+    assert "isoglot.tasks.bitext" in modules
+    assert not {f"isoglot.tasks.{file}" for file in ("squad", "tagging", "lama")} & {*modules}

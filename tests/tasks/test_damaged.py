@@ -50,9 +50,12 @@ def copied(data_folder, folder, name):
         return stream.read().split("\n"), target
 
 
-def read_all(task, folder):
-    for part in task.parts(folder):
-        task.read(part)
+def read_all(task, folder, changed=None):
+    """Read the splits of a file, or all splits if it is not one of their files but beside them."""
+    splits = task.splits(folder)
+    own = [split for split in splits if changed in split.files]
+    for split in own or splits:
+        task.read(split)
 
 
 @pytest.mark.parametrize(("task", "name", "line", "spoilt", "message"), LINES)
@@ -62,18 +65,20 @@ def test_a_spoilt_line(data_folder, tmp_path, task, name, line, spoilt, message)
     target.write_text("\n".join(lines), encoding="utf-8")
     reader = find_task(task)
     with pytest.raises(CorpusError, match=message) as caught:
-        read_all(reader, tmp_path)
+        read_all(reader, tmp_path, target)
     assert f"{target}, line {line}: " in str(caught.value)
 
 
-@pytest.mark.parametrize(("task", "name"), sorted({(task, name) for task, name, *_ in LINES}))
-def test_a_packed_file_that_was_cut(data_folder, tmp_path, task, name):
+@pytest.mark.parametrize(
+    ("task", "name"), [LINES[0][:2], LINES[6][:2], LINES[10][:2], LINES[13][:2], LINES[15][:2]]
+)
+def test_a_compressed_file_that_was_cut(data_folder, tmp_path, task, name):
     copied(data_folder, tmp_path, name)
     packed = tmp_path / f"{name}.xz"
     content = (data_folder / "eval" / f"{name}.xz").read_bytes()
     packed.write_bytes(content[: len(content) // 2])
     reader = find_task(task)
-    with pytest.raises(CorpusError, match="damaged or was cut short") as caught:
+    with pytest.raises(CorpusError, match="damaged or cut short") as caught:
         read_all(reader, tmp_path)
     assert str(packed) in str(caught.value)
 
@@ -95,7 +100,7 @@ def test_questions(tmp_path, file, old, new, where, message):
     target.write_text(text.replace(old, new, 1), encoding="utf-8")
     task = find_task("squad")
     with pytest.raises(CorpusError, match=message) as caught:
-        task.read(task.part(tmp_path, "en", "dev"))
+        task.read(task.find_split(tmp_path, "en", "dev"))
     assert f"{target}, " in str(caught.value)
     assert where in str(caught.value)
 
@@ -138,7 +143,7 @@ def test_links_that_point_outside(data_folder, tmp_path):
     target.write_text("\n".join(lines).strip(), encoding="utf-8")
     task = find_task("alignment")
     with pytest.raises(CorpusError, match="line 22: the link 99-1 is outside its sentence"):
-        task.read(task.part(tmp_path, "de-en", "test"))
+        task.read(task.find_split(tmp_path, "de-en", "test"))
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from isoglot.tasks import TASKS
-from isoglot.tasks.finding import FileTask, Layout, find_parts
+from isoglot.tasks import all_tasks
+from isoglot.tasks.layouts import FileTask, Layout, find_splits
 
-PAGES = [
-    Path(__file__).parent.parent.parent / "docs" / name for name in ("evaluate.md", "finetune.md")
-]
+PAGE = Path(__file__).parent.parent.parent / "docs/tasks.md"
 LAYOUTS = [
     layout.pattern
-    for task in TASKS
+    for task in all_tasks()
     if issubclass(task, FileTask) and task.name != "alignment-awesome"
     for layout in task.layouts
 ]
@@ -24,7 +22,7 @@ LAYOUTS = [
 @pytest.mark.parametrize("pattern", LAYOUTS)
 def test_the_documentation_has_it(pattern):
     named = re.sub(r"[^/]+(-\*\.parquet|/data-\*\.arrow)$", "", pattern)
-    assert any(f"`{named}`" in page.read_text(encoding="utf-8") for page in PAGES)
+    assert f"`{named}`" in PAGE.read_text(encoding="utf-8")
 
 
 def touch(folder, *names):
@@ -35,13 +33,13 @@ def touch(folder, *names):
 
 def test_languages_and_splits_are_read_from_names(tmp_path):
     touch(tmp_path, "x/swa.testb.gz", "x/de.val", "x/deu.train.tmp", "x/Nope.test", "x/en.other")
-    parts = find_parts(tmp_path, (Layout("x/{language}.{split}"),))
-    assert {(part.language, part.split) for part in parts} == {("sw", "test"), ("de", "dev")}
+    parts = find_splits(tmp_path, (Layout("x/{language}.{split}"),))
+    assert {(part.language, part.name) for part in parts} == {("sw", "test"), ("de", "dev")}
 
 
 def test_a_place_named_twice_says_the_same_twice(tmp_path):
     touch(tmp_path, "dev/dev-en", "dev/test-en")
-    (part,) = find_parts(tmp_path, (Layout("{split}/{split}-{language}"),))
+    (part,) = find_splits(tmp_path, (Layout("{split}/{split}-{language}"),))
     assert part.files == (tmp_path / "dev/dev-en",)
 
 
@@ -49,12 +47,12 @@ def test_files_of_one_language_are_one_part_and_the_first_layout_wins(tmp_path):
     touch(tmp_path, "a/en_x.test", "a/en_y.test", "b/en_z.test", "b/de_z.test")
     layouts = Layout("a/{language}_*.{split}"), Layout("b/{language}_*.{split}")
     found = {
-        part.language: [path.name for path in part.files] for part in find_parts(tmp_path, layouts)
+        part.language: [path.name for path in part.files] for part in find_splits(tmp_path, layouts)
     }
     assert found == {"en": ["en_x.test", "en_y.test"], "de": ["de_z.test"]}
 
 
 def test_a_folder_of_evaluation_data_inside(tmp_path):
     touch(tmp_path, "eval/x/en.test", "x/de.test")
-    (part,) = find_parts(tmp_path, (Layout("x/{language}.{split}"),))
+    (part,) = find_splits(tmp_path, (Layout("x/{language}.{split}"),))
     assert part.language == "en"

@@ -7,19 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from isoglot.tasks import TASKS, find_task
-from isoglot.tasks.examples import Choice, Classified, Entry, Mined, Tagged, Translated
+from isoglot.tasks import all_tasks, find_task
+from isoglot.tasks.examples import (
+    BitextEntry,
+    LabeledText,
+    LexiconEntry,
+    MultipleChoice,
+    SentencePair,
+    TaggedSentence,
+)
 
 FOLDER = Path(__file__).parent / "fixtures"
 
 
 def read(name, language, split):
     task = find_task(name)
-    return task.read(task.part(FOLDER, language, split))
+    return task.read(task.find_split(FOLDER, language, split))
 
 
 def test_every_fixture_belongs_to_a_task():
-    used = {path for kind in TASKS for part in kind().parts(FOLDER) for path in part.files}
+    used = {path for kind in all_tasks() for part in kind().splits(FOLDER) for path in part.files}
     beside = {".eng", ".en", ".gold", ".md"}
     others = {p for p in FOLDER.rglob("*") if p.is_file()} - used
     assert {path.name for path in others if path.suffix not in beside} == {"relations.jsonl"}
@@ -27,10 +34,10 @@ def test_every_fixture_belongs_to_a_task():
 
 def test_xnli():
     assert read("xnli", "de", "dev") == [
-        Classified(
+        LabeledText(
             id="1", first="Die Katze schläft.", second="Ein Tier schläft.", label="entailment"
         ),
-        Classified(
+        LabeledText(
             id="2", first="Die Katze schläft.", second="Die Katze rennt.", label="contradiction"
         ),
     ]
@@ -59,7 +66,7 @@ def test_reviews_of_one_category():
 
 def test_conll_in_latin_1_and_with_document_marks():
     spanish = read("conll", "es", "test")
-    assert spanish[0] == Tagged(
+    assert spanish[0] == TaggedSentence(
         id="1",
         words=("Pérez", "vive", "en", "Ávila", "."),
         tags=("B-PER", "O", "O", "B-LOC", "O"),
@@ -77,7 +84,7 @@ def test_conll_has_the_same_tags_in_all_languages(tmp_path):
     text = "Anna I-PER\nBerg I-PER\nBen B-PER\nmeet O\nRome I-LOC\n\n"
     (tmp_path / "conll2003/eng.train").write_text(text, encoding="utf-8")
     task = find_task("conll")
-    (sentence,) = task.read(task.part(tmp_path, "en", "train"))
+    (sentence,) = task.read(task.find_split(tmp_path, "en", "train"))
     assert sentence.tags == ("B-PER", "I-PER", "B-PER", "O", "B-LOC")
     gold = [("I-PER", "I-PER", "B-PER", "O", "I-LOC")]
     assert task.score([sentence], gold, "en")["f1"] == 1.0
@@ -114,7 +121,7 @@ def test_translated_questions_keep_their_ids_and_lose_answers_without_a_place(la
 
 def test_the_languages_of_question_and_paragraph():
     task = find_task("mlqa")
-    assert {(part.language, part.split) for part in task.parts(FOLDER)} == {
+    assert {(part.language, part.name) for part in task.splits(FOLDER)} == {
         ("de-en", "test"), ("de", "dev"),
     }  # fmt: skip
     (across,) = read("mlqa", "de-en", "test")
@@ -137,13 +144,13 @@ def test_a_file_of_one_language_is_not_another_ones(tmp_path):
             paragraph["qas"] = [q for q in paragraph["qas"] if q["id"].startswith("swahili-")]
     (tmp_path / "tydiqa/tydiqa-goldp-v1.1-train.json").write_text(json.dumps(content), "utf-8")
     task = find_task("tydiqa")
-    counts = {part.language: len(task.read(part)) for part in task.parts(tmp_path)}
+    counts = {part.language: len(task.read(part)) for part in task.splits(tmp_path)}
     assert {language for language, number in counts.items() if number} == {"sw"}
 
 
 def test_choices():
     assert read("xcopa", "sw", "dev") == [
-        Choice(
+        MultipleChoice(
             id="0",
             premise="Mvua ilinyesha.",
             asks="effect",
@@ -156,21 +163,23 @@ def test_choices():
 
 
 def test_sentences():
-    assert read("tatoeba", "de-en", "test")[1] == Translated(first="Es regnet.", second="It rains.")
+    assert read("tatoeba", "de-en", "test")[1] == SentencePair(
+        first="Es regnet.", second="It rains."
+    )
     assert read("bucc", "de-en", "test") == [
-        Mined(first="Die Katze schläft.", second="The cat sleeps."),
-        Mined(first="Es regnet.", second="It rains."),
-        Mined(first="Niemand kennt mich.", second=None),
-        Mined(first=None, second="Alone."),
+        BitextEntry(first="Die Katze schläft.", second="The cat sleeps."),
+        BitextEntry(first="Es regnet.", second="It rains."),
+        BitextEntry(first="Niemand kennt mich.", second=None),
+        BitextEntry(first=None, second="Alone."),
     ]
 
 
 def test_words():
     assert read("muse", "en-de", "test") == [
-        Entry(word="cat", translations=("Katze", "Kater")),
-        Entry(word="rain", translations=("Regen",)),
+        LexiconEntry(word="cat", translations=("Katze", "Kater")),
+        LexiconEntry(word="rain", translations=("Regen",)),
     ]
-    assert read("muse", "en-de", "train") == [Entry(word="dog", translations=("Hund",))]
+    assert read("muse", "en-de", "train") == [LexiconEntry(word="dog", translations=("Hund",))]
     assert read("analogy", "en", "test")[0].section == "capital-common-countries"
     pair = read("alignment-awesome", "de-en", "test")[0]
     assert pair.sure == {(0, 0), (1, 1)}
@@ -217,7 +226,7 @@ def test_lama_leaves_out_what_its_script_leaves_out(tmp_path):
         {"id": "long", "masked_sentences": ["word " * 100 + "[MASK]"], "obj_label": "Rome"},
     )
     task = find_task("lama")
-    assert [f.id for f in task.read(task.part(tmp_path, "en", "test"))] == ["tied", "short"]
+    assert [f.id for f in task.read(task.find_split(tmp_path, "en", "test"))] == ["tied", "short"]
 
 
 def test_mlama_offers_the_objects_of_the_relation():

@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 
 from isoglot.testbed import LANGUAGES
-from isoglot.testbed.concepts import OPPOSITE, SAID_OF, SENTIMENT, TAKES, make_inventory
 from isoglot.testbed.languages import grammar_of
-from isoglot.testbed.lexicon import read_lexicon
+from isoglot.testbed.lexicon import (
+    OPPOSITE,
+    SAID_OF,
+    SENTIMENT,
+    TAKES,
+    make_inventory,
+    read_lexicon,
+)
 from isoglot.testbed.meaning import Clause, Quality, Tense, Thing
 
 NOUNS = ("person", "animal", "food", "drink", "object", "place")

@@ -95,6 +95,6 @@ def test_opinions_are_of_both_kinds(language):
 
 @pytest.mark.parametrize("concepts", [10, 40, 120])
 def test_tasks_work_in_small_worlds(concepts):
-    world = World(0, concepts=concepts, entities=8)
+    world = World(0, num_concepts=concepts, max_entities=8)
     for task in ("nli", "questions", "ner", "pos", "paraphrases", "sentiment", "mentions"):
         assert len([*getattr(world, task)("ar", 60)]) == 60

@@ -1,35 +1,50 @@
-"""A micro-batch from its plan: read the examples, let the objectives build, lay them into rows.
+"""A micro-batch from its plan: read the examples, build the sequences, write them into rows.
 
-Runs in loader workers. All randomness comes from generators keyed by (seed, stage, cell, counter)
-and the objective, so what is built depends on the plan alone.
+Runs in loader workers. All randomness comes from generators keyed by (seed, stage, component,
+counter) and the objective, so a batch depends on its plan alone.
+
+    plan --read--> examples --objective.build--> sequences --RowBuffer--> rows
+                                                    `--TargetCollector--> targets, markers, labels
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset
 from typing_extensions import override
 
-from isoglot.batching.permutation import key_of
+from isoglot.batching.mixture import key_of
 from isoglot.errors import IsoglotError
-from isoglot.types import IGNORE, Batch, LongArray, Rows, Rule, Sequence, Vocabulary
+from isoglot.types import IGNORE, Batch, LongArray, MaskRule, Rows, Sequence, Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from isoglot.batching.mixture import Mixture
-    from isoglot.batching.planner import MicroPlan
-    from isoglot.batching.streams import SequenceMaker
-    from isoglot.types import Example
+    from isoglot.batching.planner import MicroBatchPlan
+    from isoglot.objectives.base import Objective
+    from isoglot.types import Example, Rng
 
-_FIELDS = ("ids", "positions", "languages", "sentences", "parts", "rules", "sequences")
+_FIELDS = ("ids", "positions", "languages", "sentences", "roles", "rules", "sequences")
 
 
-class Builder(Dataset[Batch]):
-    """Maps a `MicroPlan` to a `Batch`; pickles, for workers that are spawned."""
+class PlacedSequence(NamedTuple):
+    """A sequence, the objective that built it, and where it is."""
+
+    name: str
+    objective: Objective
+    sequence: Sequence
+    start: int
+    """Flat index of its first token."""
+    is_aux: bool
+    """Is it in the objective's auxiliary rows?"""
+
+
+class BatchBuilder(Dataset[Batch]):
+    """Maps a `MicroBatchPlan` to a `Batch`; can be pickled, for spawned workers."""
 
     def __init__(
         self,
@@ -38,122 +53,131 @@ class Builder(Dataset[Batch]):
         *,
         micro_rows: int,
         row_length: int,
-        side_rows: dict[str, int],
-        site_capacity: int | None,
+        num_aux_rows: dict[str, int],
+        target_capacity: int | None,
         seed: int,
         stage: int,
     ) -> None:
         self.mixture, self.vocabulary = mixture, vocabulary
         self.micro_rows, self.row_length = micro_rows, row_length
-        self.side_rows, self.site_capacity = side_rows, site_capacity
+        self.num_aux_rows, self.target_capacity = num_aux_rows, target_capacity
         self._generator = _Generators()
         self._keys = [
             {
-                name: key_of(seed, stage, "masks", cell.name, name)
-                for name, _ in mixture.streams[cell.stream].makers
+                name: key_of(seed, stage, "masks", component.name, name)
+                for name, _ in mixture.streams[component.stream].objectives
             }
-            for cell in mixture.cells
+            for component in mixture.components
         ]
 
     @override
-    def __getitem__(self, plan: MicroPlan) -> Batch:
-        main = Canvas(self.micro_rows, self.row_length, self.vocabulary.pad)
-        sides = {
-            name: Canvas(rows, self.row_length, self.vocabulary.pad)
-            for name, rows in self.side_rows.items()
+    def __getitem__(self, plan: MicroBatchPlan) -> Batch:
+        main = RowBuffer(self.micro_rows, self.row_length, self.vocabulary.pad)
+        aux = {
+            name: RowBuffer(rows, self.row_length, self.vocabulary.pad)
+            for name, rows in self.num_aux_rows.items()
         }
-        found = Found()
-        for draw in range(len(plan.cells)):
-            place = int(plan.starts[draw])
-            placed: list[tuple[str, SequenceMaker, Sequence, int, bool]] = []
+        targets = TargetCollector()
+        for draw in range(len(plan.draws.components)):
+            number = int(plan.draws.starts[draw])
+            placed: list[PlacedSequence] = []
             starts: dict[str, int] = {}
-            for name, maker, sequences in self._build(plan, draw):
-                for number, sequence in enumerate(sequences):
-                    assert len(sequence) <= plan.lengths[place], (name, len(sequence))
-                    on_side = number >= len(sequences) - maker.num_side
-                    canvas = sides[name] if on_side else main
-                    start = canvas.put(sequence, int(plan.rows[place]), int(plan.offsets[place]))
-                    placed.append((name, maker, sequence, start, on_side))
-                    if not on_side:
+            for name, objective, sequences in self._build_draw(plan, draw):
+                num_main = len(sequences) - objective.num_aux_sequences
+                for place, sequence in enumerate(sequences):
+                    assert len(sequence) <= plan.draws.lengths[number], (name, len(sequence))
+                    is_aux = place >= num_main
+                    buffer = aux[name] if is_aux else main
+                    start = buffer.put(sequence, int(plan.rows[number]), int(plan.offsets[number]))
+                    placed.append(PlacedSequence(name, objective, sequence, start, is_aux))
+                    if not is_aux:
                         starts.setdefault(name, start)
-                    place += 1
-            for name, maker, sequence, start, on_side in placed:
-                host = next((starts[host] for host in maker.hosts() if host in starts), None)
-                found.note(name, maker, sequence, start, on_side=on_side, host=host)
-        return self._batch(main, sides, found, plan)
+                    number += 1
+            for one in placed:
+                bases = (starts[base] for base in one.objective.depends_on() if base in starts)
+                targets.collect(one, base_start=next(bases, None))
+        return self._batch(main, aux, targets, plan)
+
+    def _build_draw(
+        self, plan: MicroBatchPlan, draw: int
+    ) -> list[tuple[str, Objective, tuple[Sequence, ...]]]:
+        """The sequences of one draw, objective by objective."""
+        number, counter = int(plan.draws.components[draw]), int(plan.draws.counters[draw])
+        component, keys = self.mixture.components[number], self._keys[number]
+        examples, index = component.locate(int(plan.draws.examples[draw]))
+        try:
+            example = examples.example(index, float(plan.draws.uniforms[draw]))
+            built: dict[str, tuple[Sequence, ...]] = {}
+            # an objective that depends on others is built after them
+            for name, objective in sorted(
+                component.objectives, key=lambda named: bool(named[1].depends_on())
+            ):
+                rng = self._generator(keys[name], counter)
+                if depends_on := objective.depends_on():
+                    bases = tuple(one for base in depends_on for one in built.get(base, ()))
+                    built[name] = objective.build_from(bases, self.vocabulary, rng)
+                else:
+                    built[name] = self._build(objective, example, rng, plan)
+            return [(name, objective, built[name]) for name, objective in component.objectives]
+        except Exception as error:
+            raise IsoglotError(f"{examples.where(index)}: {error}") from error
 
     def _build(
-        self, plan: MicroPlan, draw: int
-    ) -> list[tuple[str, SequenceMaker, tuple[Sequence, ...]]]:
-        """The sequences of one draw, objective by objective."""
-        number, counter = int(plan.cells[draw]), int(plan.counters[draw])
-        cell, keys = self.mixture.cells[number], self._keys[number]
-        part, index = cell.locate(int(plan.examples[draw]))
-        try:
-            example = part.example(index, float(plan.chances[draw]))
-            built: dict[str, tuple[Sequence, ...]] = {}
-            # those that ride on others come after them
-            for name, maker in sorted(cell.makers, key=lambda named: bool(named[1].hosts())):
-                rng = self._generator(keys[name], counter)
-                if hosts := maker.hosts():
-                    hosted = tuple(one for host in hosts for one in built.get(host, ()))
-                    built[name] = maker.ride(hosted, self.vocabulary, rng)
-                else:
-                    built[name] = self._sequences(maker, example, rng, plan)
-            return [(name, maker, built[name]) for name, maker in cell.makers]
-        except Exception as error:
-            raise IsoglotError(f"{part.where(index)}: {error}") from error
-
-    def _sequences(
         self,
-        maker: SequenceMaker,
+        objective: Objective,
         example: Example,
-        rng: np.random.Generator,
-        plan: MicroPlan,  # noqa: ARG002 (padded batches look at it)
+        rng: Rng,
+        plan: MicroBatchPlan,  # noqa: ARG002 (padded batches read it)
     ) -> tuple[Sequence, ...]:
-        return maker.build(example, self.vocabulary, rng)
+        return objective.build(example, self.vocabulary, rng)
 
     def _batch(
-        self, main: Canvas, sides: dict[str, Canvas], found: Found, plan: MicroPlan
+        self,
+        main: RowBuffer,
+        aux: dict[str, RowBuffer],
+        collected: TargetCollector,
+        plan: MicroBatchPlan,
     ) -> Batch:
-        names = dict.fromkeys(name for s in self.mixture.streams for name, _ in s.makers)
-        positions, targets, spans = found.listed(names)
+        names = dict.fromkeys(name for s in self.mixture.streams for name, _ in s.objectives)
+        positions, targets, slices = collected.concatenate(names)
         filled = len(positions)
-        spare = 0 if self.site_capacity is None else self.site_capacity - filled
-        assert spare >= 0, "the planner keeps the prediction sites within their capacity"
+        spare = 0 if self.target_capacity is None else self.target_capacity - filled
+        assert spare >= 0, "the planner keeps the target positions within their capacity"
         weights = torch.zeros(filled + spare)
         weights[:filled] = 1.0
         return Batch(
             rows=main.rows(),
-            positions=torch.from_numpy(np.pad(positions, (0, spare))),
+            target_positions=torch.from_numpy(np.pad(positions, (0, spare))),
             targets=torch.from_numpy(np.pad(targets, (0, spare))),
-            weights=weights,
-            spans=spans,
-            sites=_tensors(found.sites),
-            side={name: canvas.rows() for name, canvas in sides.items()},
-            side_sites=_tensors(found.side_sites),
-            labels=_tensors(found.labels),
-            counts=self._counts(spans, found),
+            target_weights=weights,
+            target_slices=slices,
+            markers=_tensors(collected.markers),
+            aux_rows={name: buffer.rows() for name, buffer in aux.items()},
+            aux_markers=_tensors(collected.aux_markers),
+            labels=_tensors(collected.labels),
+            num_targets=self._num_targets(slices, collected),
             num_tokens=main.num_tokens,
             cursor=plan.cursor,
         )
 
-    def _counts(self, spans: dict[str, tuple[int, int]], found: Found) -> dict[str, int]:
-        """How many things each objective predicts: tokens, its hosts', or the sites it names."""
-        counts = {name: stop - start for name, (start, stop) in spans.items()}
+    def _num_targets(
+        self, slices: dict[str, tuple[int, int]], collected: TargetCollector
+    ) -> dict[str, int]:
+        """Predictions of each objective: its target tokens, its markers, or its bases' tokens."""
+        counts = {name: stop - start for name, (start, stop) in slices.items()}
         for stream in self.mixture.streams:
-            for name, maker in stream.makers:
-                if maker.counts is not None:
-                    places = found.sites.get(name, {}).get(maker.counts, [])
+            for name, objective in stream.objectives:
+                if objective.target_marker is not None:
+                    places = collected.markers.get(name, {}).get(objective.target_marker, [])
                     counts[name] = sum(map(len, places))
-                elif maker.hosts():
-                    own = [spans[host] for host in maker.hosts() if host in spans]
-                    counts[name] = sum(stop - start for start, stop in own)
+                elif objective.depends_on():
+                    bases = [slices[base] for base in objective.depends_on() if base in slices]
+                    counts[name] = sum(stop - start for start, stop in bases)
         return counts
 
 
-class Canvas:
-    """Rows being filled."""
+class RowBuffer:
+    """Rows of one shape into which sequences are written."""
 
     def __init__(self, rows: int, row_length: int, pad: int) -> None:
         self.fields = np.zeros((len(_FIELDS), rows, row_length), np.int64)
@@ -163,7 +187,7 @@ class Canvas:
         self.num_tokens = 0
 
     def put(self, sequence: Sequence, row: int, offset: int) -> int:
-        """Lay a sequence into a row; gives the flat index of its first token."""
+        """Write a sequence into a row; gives the flat index of its first token."""
         place = self.fields[:, row, offset : offset + len(sequence)]
         for number, name in enumerate(_FIELDS[:5]):
             place[number] = getattr(sequence, name)
@@ -178,78 +202,74 @@ class Canvas:
         tensors = torch.from_numpy(self.fields).unbind()
         rows = Rows(**dict(zip(_FIELDS, tensors, strict=True)))
         rules, sequences = self.fields[-2:]
-        rows.whole = bool((sequences == 0).all() and (rules == Rule.FULL).all())
+        rows.unmasked = bool((sequences == 0).all() and (rules == MaskRule.FULL).all())
         return rows
 
 
-Named = dict[str, dict[str, list[LongArray]]]
-"""objective -> name of a site or label -> flat indices or numbers, an array for each sequence."""
+_NamedArrays = dict[str, dict[str, list[LongArray]]]
+"""objective -> marker or label -> flat indices or numbers, an array for each sequence."""
 
 
-class Found:
-    """Prediction sites, named sites and labels, collected objective by objective."""
+class TargetCollector:
+    """Collects target positions, markers and labels, objective by objective."""
 
     def __init__(self) -> None:
         self.positions: dict[str, list[LongArray]] = {}
         self.targets: dict[str, list[LongArray]] = {}
-        self.sites: Named = {}
-        self.side_sites: Named = {}
-        self.labels: Named = {}
+        self.markers: _NamedArrays = {}
+        self.aux_markers: _NamedArrays = {}
+        self.labels: _NamedArrays = {}
 
-    def note(
-        self,
-        objective: str,
-        maker: SequenceMaker,
-        sequence: Sequence,
-        start: int,
-        *,
-        on_side: bool,
-        host: int | None,
-    ) -> None:
-        """Remember where a sequence laid at `start`, its host's at `host`, has its sites."""
+    def collect(self, placed: PlacedSequence, *, base_start: int | None) -> None:
+        """Add a sequence's targets, markers and labels.
+
+        `base_start` is the flat index of the first token of the sequence that its objective
+        depends on: `base_markers` are positions in that one.
+        """
+        name, sequence, start = placed.name, placed.sequence, placed.start
         where = np.flatnonzero(sequence.targets != IGNORE)
-        assert not (on_side and len(where)), "only the main rows meet the LM head"
-        if not on_side:
-            self.positions.setdefault(objective, []).append(start + where)
-            self.targets.setdefault(objective, []).append(sequence.targets[where].astype(np.int64))
-        sites = (self.side_sites if on_side else self.sites).setdefault(objective, {})
-        for name, places in sequence.sites.items():
-            if name in maker.host_sites:
-                assert host is not None, "who rides has a host in the main rows"
-                of_host = self.sites.setdefault(objective, {})
-                of_host.setdefault(name, []).append(host + places)
+        assert not (placed.is_aux and len(where)), "auxiliary rows have no LM head"
+        if not placed.is_aux:
+            self.positions.setdefault(name, []).append(start + where)
+            self.targets.setdefault(name, []).append(sequence.targets[where].astype(np.int64))
+        markers = (self.aux_markers if placed.is_aux else self.markers).setdefault(name, {})
+        for marker, places in sequence.markers.items():
+            if marker in placed.objective.base_markers:
+                assert base_start is not None, "the base's sequence is in the main rows"
+                in_base = self.markers.setdefault(name, {})
+                in_base.setdefault(marker, []).append(base_start + places)
             else:
-                sites.setdefault(name, []).append(start + places)
-        labels = self.labels.setdefault(objective, {})
-        for name, numbers in sequence.labels.items():
-            labels.setdefault(name, []).append(numbers)
+                markers.setdefault(marker, []).append(start + places)
+        labels = self.labels.setdefault(name, {})
+        for label, numbers in sequence.labels.items():
+            labels.setdefault(label, []).append(numbers)
 
-    def listed(
+    def concatenate(
         self, names: Iterable[str]
     ) -> tuple[LongArray, LongArray, dict[str, tuple[int, int]]]:
-        """Flat indices and targets of all prediction sites, and the slice of each objective."""
+        """All target positions and targets, and the slice of each objective."""
         none = np.zeros(0, np.int64)
-        positions, targets, spans, filled = [none], [none], {}, 0
+        positions, targets, slices, filled = [none], [none], {}, 0
         for name in names:
             where = np.concatenate([none, *self.positions.get(name, [])])
             positions.append(where)
             targets.append(np.concatenate([none, *self.targets.get(name, [])]))
-            spans[name] = (filled, filled + len(where))
+            slices[name] = (filled, filled + len(where))
             filled += len(where)
-        return np.concatenate(positions), np.concatenate(targets), spans
+        return np.concatenate(positions), np.concatenate(targets), slices
 
 
-def _tensors(sites: Named) -> dict[str, dict[str, torch.Tensor]]:
+def _tensors(arrays: _NamedArrays) -> dict[str, dict[str, torch.Tensor]]:
     return {
-        objective: {name: torch.from_numpy(np.concatenate(places)) for name, places in of.items()}
-        for objective, of in sites.items()
+        objective: {name: torch.from_numpy(np.concatenate(some)) for name, some in of.items()}
+        for objective, of in arrays.items()
     }
 
 
 class _Generators:
-    """The generator of each draw: one counter-based generator, given another key.
+    """The generator of each draw: one counter-based generator that is given another key.
 
-    A new one for every draw would take four times as long.
+    A new generator for every draw would take four times as long.
     """
 
     def __init__(self) -> None:
@@ -258,7 +278,7 @@ class _Generators:
         self._fresh: Any = self._bits.state
 
     def __call__(self, key: int, counter: int) -> np.random.Generator:
-        """The generator of a key and a counter; the one handed out before is spent."""
+        """The generator of a key and a counter; invalidates the one returned before."""
         self._fresh["state"]["key"][:] = (key, counter)
         self._bits.state = self._fresh
         return self._generator

@@ -1,8 +1,8 @@
-"""Micro-batches in order, built ahead by workers, each carrying the cursor that follows its step.
+"""Micro-batches in order, built ahead by workers, each with the cursor that follows its step.
 
-torch's DataLoader is only the carrier: plans are its indices and come from the planner in the main
-process, so what a worker has prefetched is never part of the state. A checkpoint that stores the
-cursor of the last step trained on resumes bit for bit, at once, however far workers were ahead.
+torch's DataLoader only transports: its indices are plans, which the planner makes in the main
+process, so prefetched batches are no part of the state. A checkpoint that stores the cursor of the
+last trained step resumes bit for bit, at once, however far ahead the workers were.
 """
 
 from __future__ import annotations
@@ -15,42 +15,47 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import torch
+from torch import Tensor
 from torch.utils.data import DataLoader, Sampler
 
-from isoglot.batching.builder import Builder
-from isoglot.batching.mixture import Mixture, OpenStream
-from isoglot.batching.one_piece import in_one_piece
-from isoglot.batching.padded import PaddedBuilder, is_padded, planner_of
+from isoglot.batching.builder import BatchBuilder
+from isoglot.batching.mixture import Mixture, NamedObjectives, OpenStream
+from isoglot.batching.padded import PaddedBatchBuilder, build_planner, uses_padding
 from isoglot.errors import CorpusError, RecipeError, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from isoglot.batching.planner import BatchConfig, MicroPlan, Planner
-    from isoglot.batching.streams import SequenceMaker, StreamConfig
+    from isoglot.batching.planner import BatchConfig, MicroBatchPlan
+    from isoglot.batching.streams import StreamConfig
     from isoglot.corpus import Corpus
-    from isoglot.corpus.heldout import Split
+    from isoglot.corpus.storage.shards import Split
+    from isoglot.objectives.base import Objective
     from isoglot.types import Batch, Cursor, IntArray
+
+_ALIGNED_BYTES = 16
+"""Tensors of a shared buffer begin at multiples of so many bytes, more than any number has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoaderConfig:
     """How micro-batches are built ahead."""
 
-    workers: int = 0
+    num_workers: int = 0
     """Worker processes that build batches; 0 builds them in the training process."""
-    prefetch: int = 4
+    prefetch_factor: int = 4
     """Micro-batches each worker keeps ready."""
 
     def __post_init__(self) -> None:
-        require(self.workers >= 0, "loader.workers must not be negative")
-        require(self.prefetch >= 1, "loader.prefetch must be 1 or more")
+        require(self.num_workers >= 0, "loader.num_workers must not be negative")
+        require(self.prefetch_factor >= 1, "loader.prefetch_factor must be 1 or more")
 
 
 def open_streams(
     corpus: Corpus,
     streams: Mapping[str, StreamConfig],
-    makers: Mapping[str, SequenceMaker],
+    objectives: Mapping[str, Objective],
     *,
     row_length: int,
     split: Split = "train",
@@ -58,48 +63,44 @@ def open_streams(
     """Open a stage's streams on a corpus, each with the objectives that read it."""
     opened = []
     for config in streams.values():
-        chosen = tuple((name, makers[name]) for name in config.objectives)
+        chosen = tuple((name, objectives[name]) for name in config.objectives)
 
-        def longest(
-            sizes: IntArray, chosen: tuple[tuple[str, SequenceMaker], ...] = chosen
-        ) -> IntArray:
-            lengths = [maker.lengths(sizes) for _, maker in chosen]
-            reaches = [maker.reach(sizes)[:, None] for _, maker in chosen]
-            return np.asarray(np.hstack(lengths + reaches).max(axis=1), np.int32)
+        def sequence_length(sizes: IntArray, chosen: NamedObjectives = chosen) -> IntArray:
+            lengths = [objective.lengths(sizes) for _, objective in chosen]
+            positions = [objective.num_positions(sizes)[:, None] for _, objective in chosen]
+            return np.asarray(np.hstack(lengths + positions).max(axis=1), np.int32)
 
-        parts = config.open(corpus, split=split, longest=longest, row_length=row_length)
-        found = {part.name for part in parts}
+        slices = config.open(
+            corpus, split=split, sequence_length=sequence_length, row_length=row_length
+        )
+        found = {one.name for one in slices}
         missing = [name for name in config.selected(corpus) if "/".join(name) not in found]
         if split == "train":
-            _refuse_missing(config, missing, {part.language for part in parts})
+            read = {one.language for one in slices}
+            for source, language in missing:
+                if language in config.languages and language not in read:
+                    raise CorpusError(
+                        f"stream {config.kind!r}: {source}/{language} has no example left to read, "
+                        f"and the stream's languages name {language!r}. Check the source's files "
+                        "and the stream's limits on length, or remove the language."
+                    )
         names = tuple(map("/".join, missing))
-        opened.append(OpenStream(config=config, parts=parts, makers=chosen, missing=names))
+        opened.append(OpenStream(config=config, slices=slices, objectives=chosen, missing=names))
     return tuple(opened)
 
 
-def left_out(streams: tuple[OpenStream, ...], row_length: int) -> Iterator[str]:
-    """A sentence for every part that is not read whole."""
+def describe_dropped(streams: tuple[OpenStream, ...], row_length: int) -> Iterator[str]:
+    """A sentence for every slice of which examples are not read."""
     for stream in streams:
         for name in stream.missing:
             yield f"{stream.config.kind}/{name}: none of its examples is read."
-        for part in stream.parts:
-            if part.num_dropped:
+        for one in stream.slices:
+            if one.num_dropped:
                 yield (
-                    f"{stream.config.kind}/{part.name}: {part.num_dropped:,} of "
-                    f"{part.num_dropped + part.num_examples:,} examples are left out, "
-                    f"{part.why_dropped.format(row_length=row_length)}."
+                    f"{stream.config.kind}/{one.name}: {one.num_dropped:,} of "
+                    f"{one.num_dropped + one.num_examples:,} examples are dropped, "
+                    f"{one.drop_reason.format(row_length=row_length)}."
                 )
-
-
-def _refuse_missing(config: StreamConfig, missing: list[tuple[str, str]], read: set[str]) -> None:
-    """A language that was asked for by name must be read from some source."""
-    for source, language in missing:
-        if language in config.languages and language not in read:
-            raise CorpusError(
-                f"stream {config.kind!r}: nothing of {source}/{language} is left to read, and "
-                f"{language!r} was asked for. Look at the source's files and at the stream's "
-                "limits on length, or leave the language out."
-            )
 
 
 class Loader:
@@ -116,7 +117,7 @@ class Loader:
         rank: int = 0,
         world: int = 1,
         workers: LoaderConfig | None = None,
-        fixed_sites: bool = False,
+        pad_targets: bool = False,
         pin_memory: bool = False,
     ) -> None:
         self.rank, self.world = rank, world
@@ -125,59 +126,51 @@ class Loader:
         check_shape(shape, world, streams)
         tokens = shape.micro_rows * shape.row_length
         self.mixture = Mixture(streams, seed=seed, stage=stage)
-        padded = is_padded(streams)
-        capacity = _capacity(self.mixture, tokens) if fixed_sites and not padded else None
-        self.planner = planner_of(self.mixture, shape, site_capacity=capacity)
-        self.builder = (PaddedBuilder if padded else Builder)(
+        padded = uses_padding(streams)
+        capacity = _target_capacity(self.mixture, tokens) if pad_targets and not padded else None
+        self.planner = build_planner(self.mixture, shape, target_capacity=capacity)
+        self.builder = (PaddedBatchBuilder if padded else BatchBuilder)(
             self.mixture,
             corpus.vocabulary,
             micro_rows=shape.micro_rows,
             row_length=shape.row_length,
-            side_rows=self.planner.side_rows,
-            site_capacity=capacity,
+            num_aux_rows=self.planner.num_aux_rows,
+            target_capacity=capacity,
             seed=seed,
             stage=stage,
         )
 
     def steps(self, cursor: Cursor) -> Iterator[list[Batch]]:
         """This process's micro-batches of each step that follows a cursor, without end."""
-        mine = self.planner.num_micro // self.world
-        batches = self._carry(_Plans(self.planner, cursor, self.rank, self.world))
+        own = self.planner.num_micro // self.world
+        # micro-batch m of a step belongs to process m mod world
+        steps = self.planner.steps(cursor)
+        batches = self._load(plan for step in steps for plan in step[self.rank :: self.world])
         while True:
-            yield [next(batches) for _ in range(mine)]
+            yield [next(batches) for _ in range(own)]
 
-    def once(self, most: int) -> Iterator[Batch]:
-        """Every example once, at most `most` of each cell, shared out over the processes."""
-        for number, plan in enumerate(self.planner.once(most)):
+    def single_pass(self, max_examples: int) -> Iterator[Batch]:
+        """Every example once, at most `max_examples` of each component; this process's share."""
+        for number, plan in enumerate(self.planner.single_pass(max_examples)):
             if number % self.world == self.rank:
                 yield self.builder[plan]
 
-    def _carry(self, plans: _Plans) -> Iterator[Batch]:
+    def _load(self, plans: Iterator[MicroBatchPlan]) -> Iterator[Batch]:
+        workers = self.workers.num_workers
         loader = DataLoader(
             self.builder,
             batch_size=None,
             sampler=cast("Sampler[int]", plans),
-            num_workers=self.workers.workers,
-            prefetch_factor=self.workers.prefetch if self.workers.workers else None,
-            collate_fn=cast("Any", in_one_piece) if self.workers.workers else _as_it_is,
+            num_workers=workers,
+            prefetch_factor=self.workers.prefetch_factor if workers else None,
+            collate_fn=cast("Any", to_shared_buffer) if workers else _unchanged,
             pin_memory=self.pin_memory,
-            worker_init_fn=_begin_worker,
+            worker_init_fn=_start_worker,
         )
         batches = iter(loader)
-        if self.workers.workers:
+        if workers:
             _stop_workers_at_exit(batches)
         return batches
-
-
-class _Plans:
-    """The plans of this process's micro-batches: micro-batch m belongs to process m mod world."""
-
-    def __init__(self, planner: Planner, cursor: Cursor, rank: int, world: int) -> None:
-        self.planner, self.cursor, self.rank, self.world = planner, cursor, rank, world
-
-    def __iter__(self) -> Iterator[MicroPlan]:
-        for plans in self.planner.steps(self.cursor):
-            yield from plans[self.rank :: self.world]
 
 
 def check_shape(shape: BatchConfig, world: int, streams: tuple[OpenStream, ...]) -> None:
@@ -189,33 +182,57 @@ def check_shape(shape: BatchConfig, world: int, streams: tuple[OpenStream, ...])
             f"of batch.micro_rows × processes = {shape.micro_rows * world}."
         )
     for stream in streams:
-        if stream.parts and (number := int(stream.main().sum())) > shape.micro_rows:
+        if stream.slices and (number := int(stream.in_main_rows().sum())) > shape.micro_rows:
             raise RecipeError(
                 f"batch.micro_rows = {shape.micro_rows} cannot hold the {number} sequences that "
                 f"the stream {stream.config.kind!r} makes of one draw: set it to {number} or more."
             )
 
 
-def _capacity(mixture: Mixture, tokens: int) -> int:
-    """Prediction sites that a micro-batch of any mix of the streams needs, in multiples of 64."""
+def _target_capacity(mixture: Mixture, tokens: int) -> int:
+    """Target positions that a micro-batch of any mix of the streams needs, a multiple of 64."""
     highest = 0.0
-    for cell in mixture.cells:
-        stream = mixture.streams[cell.stream]
-        sizes = cell.sample(4096)
-        targets = sum(maker.max_targets(sizes).sum() for _, maker in stream.makers)
-        highest = max(highest, float(targets / stream.lengths(sizes)[:, stream.main()].sum()))
+    for component in mixture.components:
+        stream = mixture.streams[component.stream]
+        sizes = component.sample_sizes(4096)
+        targets = sum(objective.max_targets(sizes).sum() for _, objective in stream.objectives)
+        main = stream.lengths(sizes)[:, stream.in_main_rows()].sum()
+        highest = max(highest, float(targets / main))
     return 64 * int(np.ceil(1.02 * highest * tokens / 64))
 
 
-def _as_it_is(batch: Any) -> Any:
+def to_shared_buffer(batch: Batch) -> Batch:
+    """The batch with all tensors in a single shared buffer, to reach the training process at once.
+
+    torch passes every buffer on by itself and asks the worker for it, which is busy building the
+    next batch: with ten buffers per batch, the training process would wait ten times.
+    """
+    tensors: list[Tensor] = []
+
+    def collect(tensor: Tensor) -> Tensor:
+        tensors.append(tensor)
+        return tensor
+
+    batch.map(collect)
+    sizes = [-(-tensor.nbytes // _ALIGNED_BYTES) * _ALIGNED_BYTES for tensor in tensors]
+    parts = iter(torch.empty(sum(sizes), dtype=torch.uint8).split(sizes))
+
+    def copy(tensor: Tensor) -> Tensor:
+        part: Tensor = next(parts)[: tensor.nbytes]
+        return part.view(tensor.dtype).view(tensor.shape).copy_(tensor)
+
+    return batch.map(copy)
+
+
+def _unchanged(batch: Any) -> Any:
     return batch
 
 
 def _stop_workers_at_exit(batches: Any) -> None:
-    """Tell workers to end when the process does, even if it ends by an exception.
+    """Shut workers down at exit, also after an exception.
 
-    The traceback then keeps the iterator alive, and multiprocessing would end the workers with a
-    signal that they ignore and wait for them for ever.
+    The traceback keeps the iterator alive then, and multiprocessing would send the workers a signal
+    that they ignore and wait for them forever.
     """
     alive = weakref.ref(batches)
 
@@ -226,11 +243,10 @@ def _stop_workers_at_exit(batches: Any) -> None:
     atexit.register(stop)
 
 
-def _begin_worker(_: int) -> None:
-    """What a worker does first.
+def _start_worker(_: int) -> None:
+    """Ignore signals, which only the training process handles, and freeze inherited objects.
 
-    A signal may reach the whole process group, and only the training process acts on it. What the
-    worker was born with is set aside from garbage collection, which would copy all of it.
+    Garbage collection of objects inherited by fork would copy their memory.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -1,97 +1,105 @@
-"""Which example is the n-th: languages by p proportional to N^alpha, examples without replacement.
+"""Which example is the n-th draw: languages by p proportional to N^alpha, examples in epochs.
 
-A cell is what one draw can choose: a (source, language) of a stream, or, with `mixture: epochs`,
-the whole stream. The cell of draw n is a function of (seed, stage, n); the example of the c-th draw
-from a cell is a function of (seed, stage, cell, c): a fresh permutation in every epoch of the cell.
-So the state of the data is a few counters (`Cursor`).
+A mixture has components: each (source, language) of each stream, or, with `sampling: epochs`, a
+whole stream. The component of draw n is a function of (seed, stage, n); the example of the c-th
+draw from a component is a function of (seed, stage, component, c): a new permutation in each epoch
+of the component. So the state of the data is a counter per component (`Cursor`).
+
+    n --uniform(key, n)--> component --counter--> permute(key of the epoch) --> example
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from isoglot.batching.permutation import key_of, permute, uniform
-from isoglot.batching.streams import Part, SequenceMaker, StreamConfig
+from isoglot.batching.streams.base import LanguageSlice, StreamConfig
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
-    from isoglot.types import FloatArray, IntArray, LongArray
+    from isoglot.objectives.base import Objective
+    from isoglot.types import BoolArray, FloatArray, IntArray, LongArray
 
-Makers = tuple[tuple[str, SequenceMaker], ...]
-"""Data halves under their objectives' names, in the recipe's order."""
+NamedObjectives = tuple[tuple[str, "Objective"], ...]
+"""(name, objective), in the recipe's order."""
 
-_SAMPLED = 4096
-"""Examples looked at to tell the mean length of a part."""
+_NUM_SAMPLED = 4096
+"""Examples read from the length index to estimate the mean length of a slice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenStream:
-    """A stream opened on a corpus: its parts, and the data halves that read it."""
+    """A stream opened on a corpus: its slices, and the objectives that read it."""
 
     config: StreamConfig
-    parts: tuple[Part, ...]
-    makers: Makers
-    """(objective name, its data half), in the recipe's order."""
+    slices: tuple[LanguageSlice, ...]
+    objectives: NamedObjectives
     missing: tuple[str, ...] = ()
-    """`source/language` of what was selected and has no example to give."""
+    """`source/language` of selected slices that have no examples."""
 
     def lengths(self, sizes: IntArray) -> IntArray:
-        """(n, sequences of a draw): the lengths of all sequences made of examples."""
-        return sequence_lengths(self.makers, sizes)
+        """(n, sequences of a draw): the lengths of all sequences built from examples."""
+        return sequence_lengths(self.objectives, sizes)
 
-    def main(self) -> npt.NDArray[np.bool_]:
-        """Which of a draw's sequences go into the main rows."""
+    def in_main_rows(self) -> BoolArray:
+        """Which of a draw's sequences go into the main rows, not into auxiliary rows."""
         flags = []
-        for _, maker in self.makers:
-            some = self.parts[0].sizes(np.zeros(1, np.int64), np.zeros(1))
-            number = maker.lengths(some).shape[1]
-            flags += [True] * (number - maker.num_side) + [False] * maker.num_side
+        for _, objective in self.objectives:
+            sizes = self.slices[0].sizes(np.zeros(1, np.int64), np.zeros(1))
+            num_aux = objective.num_aux_sequences
+            flags += [True] * (objective.lengths(sizes).shape[1] - num_aux) + [False] * num_aux
         return np.array(flags)
 
-    def makers_of(self, parts: tuple[Part, ...]) -> Makers:
-        """The data halves that make something of these parts."""
+    def objectives_of(self, slices: tuple[LanguageSlice, ...]) -> NamedObjectives:
+        """The objectives that accept a language of these slices."""
         return tuple(
-            (name, maker)
-            for name, maker in self.makers
-            if any(maker.wants(part.language) for part in parts)
+            (name, objective)
+            for name, objective in self.objectives
+            if any(objective.accepts_language(one.language) for one in slices)
         )
 
-    def mean_length(self, part: Part) -> float:
-        """Tokens in the main rows that one draw from a part gives on average."""
-        sample = evenly(part.num_examples, _SAMPLED)
-        lengths = self.lengths(part.sizes(sample, np.zeros(len(sample))))
-        return float(lengths[:, self.main()].sum(axis=1).mean())
+    def mean_length(self, slices: tuple[LanguageSlice, ...]) -> float:
+        """Mean number of tokens in the main rows of one draw from some slices."""
+        means = []
+        for one in slices:
+            sample = evenly_spaced(one.num_examples, _NUM_SAMPLED)
+            lengths = self.lengths(one.sizes(sample, np.zeros(len(sample))))
+            means.append(float(lengths[:, self.in_main_rows()].sum(axis=1).mean()))
+        sizes = np.array([one.num_examples for one in slices], dtype=np.float64)
+        return float(np.average(means, weights=sizes))
 
 
-class Cell:
-    """What one draw can choose: one part of a stream, or the union of all its parts."""
+class Component:
+    """What one draw can choose: one slice of a stream, or the union of all its slices."""
 
     def __init__(
         self,
         stream: int,
         name: str,
-        parts: tuple[Part, ...],
-        makers: Makers,
+        slices: tuple[LanguageSlice, ...],
+        objectives: NamedObjectives,
         *,
         seed: int,
         stage: int,
     ) -> None:
-        self.stream, self.name, self.parts, self.makers = stream, name, parts, makers
-        self.ends = np.cumsum([part.num_examples for part in parts])
+        self.stream, self.name, self.slices, self.objectives = stream, name, slices, objectives
+        self.ends = np.cumsum([one.num_examples for one in slices])
         self.num_examples = int(self.ends[-1])
         self._seed, self._stage = seed, stage
-        self._chance_key = key_of(seed, stage, "chances", name)
+        self._uniform_key = key_of(seed, stage, "chances", name)
 
-    def sample(self, most: int) -> IntArray:
-        """Sizes of some examples, to reckon with."""
-        return self.sizes(evenly(self.num_examples, most), np.zeros(min(most, self.num_examples)))
+    def sample_sizes(self, limit: int) -> IntArray:
+        """Sizes of at most `limit` examples, evenly spaced, for estimates."""
+        return self.sizes(
+            evenly_spaced(self.num_examples, limit), np.zeros(min(limit, self.num_examples))
+        )
 
     def indices(self, counters: LongArray) -> LongArray:
-        """The example of the c-th draw from this cell; each is drawn once in every epoch."""
+        """The example of the c-th draw; each is drawn once in every epoch."""
         epochs, offsets = np.divmod(counters, self.num_examples)
         indices = np.empty_like(counters)
         for epoch in np.unique(epochs):
@@ -100,26 +108,26 @@ class Cell:
             indices[chosen] = permute(self.num_examples, key, offsets[chosen])
         return indices
 
-    def locate(self, index: int) -> tuple[Part, int]:
-        """The part that holds an example, and its index there."""
-        part = int(np.searchsorted(self.ends, index, "right"))
-        return self.parts[part], index - (int(self.ends[part - 1]) if part else 0)
+    def locate(self, index: int) -> tuple[LanguageSlice, int]:
+        """The slice that holds an example, and its index there."""
+        number = int(np.searchsorted(self.ends, index, "right"))
+        return self.slices[number], index - (int(self.ends[number - 1]) if number else 0)
 
-    def chances(self, counters: LongArray) -> FloatArray:
-        """A number in [0, 1) for each draw from this cell: the choices its objectives share."""
-        return uniform(self._chance_key, counters)
+    def uniforms(self, counters: LongArray) -> FloatArray:
+        """A random number in [0, 1) for each draw: the choices that its objectives share."""
+        return uniform(self._uniform_key, counters)
 
-    def sizes(self, indices: LongArray, chances: FloatArray) -> IntArray:
-        """(n, k) sizes of examples, whatever part holds them."""
-        if len(self.parts) == 1:
-            return self.parts[0].sizes(indices, chances)
+    def sizes(self, indices: LongArray, uniforms: FloatArray) -> IntArray:
+        """(n, k) sizes of examples of any slice."""
+        if len(self.slices) == 1:
+            return self.slices[0].sizes(indices, uniforms)
         owners = np.searchsorted(self.ends, indices, "right")
-        starts = self.ends - [part.num_examples for part in self.parts]
+        starts = self.ends - [one.num_examples for one in self.slices]
         found: IntArray | None = None
         for number in np.unique(owners):
             chosen = owners == number
             local = indices[chosen] - starts[number]
-            sizes = self.parts[number].sizes(local, chances[chosen])
+            sizes = self.slices[number].sizes(local, uniforms[chosen])
             if found is None:
                 found = np.empty((len(indices), sizes.shape[1]), np.int32)
             found[chosen] = sizes
@@ -128,71 +136,123 @@ class Cell:
 
 
 class Mixture:
-    """All cells of a stage and the probability of drawing each."""
+    """All components of a stage and the probability of drawing each."""
 
     def __init__(self, streams: tuple[OpenStream, ...], *, seed: int, stage: int) -> None:
         self.streams = streams
         self._key = key_of(seed, stage, "cells")
-        self.cells: list[Cell] = []
+        self.components: list[Component] = []
         probabilities: list[float] = []
         for number, stream in enumerate(streams):
-            if not stream.parts:
+            if not stream.slices:
                 raise CorpusError(
-                    f"the stream {stream.config.kind!r} has no examples left: look at its sources, "
-                    f"languages and too_long settings."
+                    f"the stream {stream.config.kind!r} has no examples left: check its sources, "
+                    f"languages and overlong settings."
                 )
-            groups, shares = _split(stream)
-            means = [_mean(stream, group) for group in groups]
+            groups, shares = _component_shares(stream)
+            means = [stream.mean_length(group) for group in groups]
             per_draw = float(np.dot(shares, means))
             for group, share in zip(groups, shares, strict=True):
                 label = group[0].name if len(groups) > 1 or len(group) == 1 else "union"
                 name = f"{number}:{stream.config.kind}/{label}"
-                makers = stream.makers_of(group)
-                self.cells.append(Cell(number, name, group, makers, seed=seed, stage=stage))
+                objectives = stream.objectives_of(group)
+                self.components.append(
+                    Component(number, name, group, objectives, seed=seed, stage=stage)
+                )
                 probabilities.append(stream.config.share * share / per_draw)
         self.probabilities = np.array(probabilities) / sum(probabilities)
         self._cumulative = np.cumsum(self.probabilities)
 
-    def cells_of(self, first: int, number: int) -> LongArray:
-        """The cells of the draws first, first + 1, ..."""
+    def draw_components(self, first: int, number: int) -> LongArray:
+        """The components of the draws first, first + 1, ..."""
         points = uniform(self._key, np.arange(first, first + number))
         chosen = np.searchsorted(self._cumulative, points, "right")
-        return np.minimum(chosen, len(self.cells) - 1).astype(np.int64)
+        return np.minimum(chosen, len(self.components) - 1).astype(np.int64)
 
 
-def sequence_lengths(makers: Makers, sizes: IntArray) -> IntArray:
-    """(n, sequences of a draw): the lengths of all sequences that are made of examples."""
-    return np.concatenate([maker.lengths(sizes) for _, maker in makers], axis=1)
+def sequence_lengths(objectives: NamedObjectives, sizes: IntArray) -> IntArray:
+    """(n, sequences of a draw): the lengths of all sequences built from examples."""
+    return np.concatenate([objective.lengths(sizes) for _, objective in objectives], axis=1)
 
 
-def evenly(number: int, most: int) -> LongArray:
-    """At most so many indices below a number, evenly spread: files are often sorted."""
-    return np.linspace(0, number - 1, min(most, number)).astype(np.int64)
+def evenly_spaced(number: int, limit: int) -> LongArray:
+    """At most `limit` indices below a number, evenly spaced, as files are often sorted."""
+    return np.linspace(0, number - 1, min(limit, number)).astype(np.int64)
 
 
-def smoothed(counts: FloatArray, alpha: float) -> FloatArray:
-    """P proportional to N^alpha."""
+def smoothed_shares(counts: FloatArray, alpha: float) -> FloatArray:
+    """The share of each language, proportional to N^alpha."""
     powers = counts**alpha
     return np.asarray(powers / powers.sum(), dtype=np.float64)
 
 
-def _split(stream: OpenStream) -> tuple[list[tuple[Part, ...]], FloatArray]:
-    """The cells of one stream and the share of its draws that each gets."""
-    parts, config = stream.parts, stream.config
-    if config.mixture == "epochs":
-        return [parts], np.ones(1)
+def _component_shares(stream: OpenStream) -> tuple[list[tuple[LanguageSlice, ...]], FloatArray]:
+    """The slices of each component of a stream, and its share of the stream's draws."""
+    slices, config = stream.slices, stream.config
+    if config.sampling == "epochs":
+        return [slices], np.ones(1)
     sizes = np.array(
-        [part.num_tokens if config.count == "tokens" else part.num_sentences for part in parts],
+        [s.num_tokens if config.alpha_unit == "tokens" else s.num_sentences for s in slices],
         dtype=np.float64,
     )
-    languages = sorted({part.language for part in parts})
-    of_part = np.array([languages.index(part.language) for part in parts])
-    totals = np.bincount(of_part, weights=sizes).astype(np.float64)
+    languages = sorted({one.language for one in slices})
+    language_of = np.array([languages.index(one.language) for one in slices])
+    totals = np.bincount(language_of, weights=sizes).astype(np.float64)
     # several sources of one language share the language's probability by their sizes
-    shares = smoothed(totals, config.alpha)[of_part] * sizes / totals[of_part]
-    return [(part,) for part in parts], shares
+    shares = smoothed_shares(totals, config.alpha)[language_of] * sizes / totals[language_of]
+    return [(one,) for one in slices], shares
 
 
-def _mean(stream: OpenStream, parts: tuple[Part, ...]) -> float:
-    sizes = np.array([part.num_examples for part in parts], dtype=np.float64)
-    return float(np.average([stream.mean_length(part) for part in parts], weights=sizes))
+# Counter-based randomness: the n-th value of a key without the values before it. An epoch visits
+# every example once in an order that is not stored, and resuming at draw ten billion costs the same
+# as starting.
+
+_NUM_ROUNDS = 6
+_MASK = (1 << 64) - 1
+_UintArray = npt.NDArray[np.uint64]
+
+
+def key_of(*parts: int | str) -> int:
+    """A 64-bit key from names and numbers; the same on every machine and Python."""
+    text = "\x1f".join(f"{type(part).__name__}:{part}" for part in parts)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def uniform(key: int, counters: LongArray) -> FloatArray:
+    """One random number in [0, 1) for each counter."""
+    step = np.uint64(0x9E3779B97F4A7C15)
+    bits = _scramble(_scramble(counters.astype(np.uint64) * step + np.uint64(key & _MASK)) + step)
+    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def permute(n: int, key: int, indices: LongArray) -> LongArray:
+    """Where the pseudo-random permutation of range(n) with this key sends each index.
+
+    A balanced Feistel network permutes the smallest even power of two that holds n; results outside
+    range(n) are permuted again until they fall inside (cycle walking: under four rounds on average,
+    and still a permutation).
+    """
+    assert n > 0
+    half = max(1, ((n - 1).bit_length() + 1) // 2)
+    keys = _scramble(np.arange(1, _NUM_ROUNDS + 1, dtype=np.uint64) + np.uint64(key & _MASK))
+    images = indices.astype(np.uint64)
+    outside = np.arange(len(images))
+    while len(outside):
+        images[outside] = _feistel(images[outside], half, keys)
+        outside = outside[images[outside] >= np.uint64(n)]
+    return images.astype(np.int64)
+
+
+def _feistel(values: _UintArray, half: int, keys: _UintArray) -> _UintArray:
+    shift, mask = np.uint64(half), np.uint64((1 << half) - 1)
+    left, right = values >> shift, values & mask
+    for key in keys:
+        left, right = right, left ^ (_scramble(right + key) & mask)
+    return (left << shift) | right
+
+
+def _scramble(values: _UintArray) -> _UintArray:
+    """SplitMix64's finaliser: each output bit depends on each input bit."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

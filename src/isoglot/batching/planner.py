@@ -1,30 +1,30 @@
-"""From a cursor to the plan of a step: which draws, in which micro-batch, row and place.
+"""From a cursor to the plan of a step: which draws, in which micro-batch, row and offset.
 
 Plans come from the length index alone, so every process plans the whole step (milliseconds) and
 builds only its own micro-batches: one, two or eight processes see the same global batch.
 
-    cursor --draw--> draws --sizes--> lengths --pack--> micro-batch plans + the next cursor
+    cursor --draw--> draws --look up--> lengths --pack--> micro-batch plans + the next cursor
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isoglot.batching.packing import pack
-from isoglot.batching.pool import Lookup, Pool, count_up, joined
+from isoglot.batching.packing import DrawLookup, DrawPool, pack
 from isoglot.errors import require
-from isoglot.types import Cursor, Draw, FloatArray, IntArray, LongArray
+from isoglot.types import BoolArray, Cursor, Draw, LongArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from isoglot.batching.mixture import Cell, Mixture
+    from isoglot.batching.mixture import Component, Mixture
 
 _NO_LIMIT = 2**62
-_AT_A_TIME = 2048
+_DRAWS_PER_LOOKUP = 2048
+"""Draws looked up at a time: single look-ups would be slow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +36,11 @@ class BatchConfig:
     rows: int = 64
     """Rows of one optimizer step, over all processes."""
     micro_rows: int = 16
-    """Rows encoded at a time on one process: what fits into its memory."""
+    """Rows encoded at a time on one process, as its memory allows."""
     lookahead: float = 0.1
     """Draws taken beyond what a step holds, as a share of it, so that rows can be filled well."""
-    fixed_sites: bool | None = None
-    """Pad the list of prediction sites to a fixed size (for compiled models); none: on a GPU."""
+    pad_targets: bool | None = None
+    """Pad the list of target positions to a fixed size (for compiled models); none: on a GPU."""
 
     def __post_init__(self) -> None:
         require(self.row_length >= 8, "batch.row_length must be 8 or more")
@@ -50,168 +50,159 @@ class BatchConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MicroPlan:
-    """One micro-batch to build: draws, and where each of their sequences goes."""
+class MicroBatchPlan:
+    """One micro-batch to build: its draws, and the place of each of their sequences."""
 
-    cells: LongArray
-    counters: LongArray
-    examples: LongArray
-    chances: FloatArray
-    starts: LongArray
-    """Draw d owns the sequences starts[d] .. starts[d + 1]."""
+    draws: DrawPool
     rows: LongArray
+    """The row of each sequence."""
     offsets: LongArray
-    lengths: IntArray
-    cursor: Cursor
-    """Where the data goes on after this micro-batch's step."""
+    """The place of its first token in the row."""
+    cursor: Cursor = field(default_factory=Cursor)
+    """The state of the data after this micro-batch's step."""
 
 
 @dataclass(slots=True, kw_only=True)
-class _Known:
-    """What was looked up already: a cursor, its waiting draws, and the draws that follow it."""
+class _KnownDraws:
+    """Draws looked up so far: those that a cursor has pending, and those that follow it."""
 
     cursor: Cursor
-    waiting: Pool
-    following: Pool
+    pending: DrawPool
+    following: DrawPool
 
 
 class Planner:
-    """Plans steps for one stage. What it remembers only saves look-ups: plans depend on cursors."""
+    """Plans the steps of one stage. A plan depends on its cursor alone; look-ups are cached."""
 
-    def __init__(self, mixture: Mixture, shape: BatchConfig, *, site_capacity: int | None) -> None:
+    def __init__(
+        self, mixture: Mixture, shape: BatchConfig, *, target_capacity: int | None
+    ) -> None:
         self.mixture, self.shape, self.micro_rows = mixture, shape, shape.micro_rows
         self.num_micro = shape.rows // shape.micro_rows
-        self.site_capacity = site_capacity
+        self.target_capacity = target_capacity
         tokens = shape.rows * shape.row_length
-        self._wanted = tokens * (1 + shape.lookahead) + 2 * shape.row_length
-        self._known: _Known | None = None
-        sided = (name for c in mixture.cells for name, maker in c.makers if maker.num_side)
-        self.side_groups = {name: number for number, name in enumerate(dict.fromkeys(sided), 1)}
-        self.side_rows = self._side_rows()
-        self._lookup = Lookup(mixture, self.side_groups)
+        self._wanted_tokens = tokens * (1 + shape.lookahead) + 2 * shape.row_length
+        self._known: _KnownDraws | None = None
+        with_aux = (
+            name
+            for component in mixture.components
+            for name, objective in component.objectives
+            if objective.num_aux_sequences
+        )
+        self.aux_groups = {name: number for number, name in enumerate(dict.fromkeys(with_aux), 1)}
+        self.num_aux_rows = self._count_aux_rows()
+        self._lookup = DrawLookup(mixture, self.aux_groups)
 
-    def steps(self, cursor: Cursor) -> Iterator[list[MicroPlan]]:
+    def steps(self, cursor: Cursor) -> Iterator[list[MicroBatchPlan]]:
         """The plans of all steps that follow a cursor, without end."""
         while True:
             plans = self.plan(cursor)
             cursor = plans[0].cursor
             yield plans
 
-    def plan(self, cursor: Cursor) -> list[MicroPlan]:
+    def plan(self, cursor: Cursor) -> list[MicroBatchPlan]:
         """The micro-batches of the step after a cursor."""
         known = self._look_up(cursor)
-        new = self._needed(known)
-        pool = joined(known.waiting, known.following[:new])
-        waiting = len(cursor.pending)
-        order = np.concatenate(
-            [
-                np.argsort(-pool.tokens[:waiting], kind="stable"),
-                waiting + np.argsort(-pool.tokens[waiting:], kind="stable"),
-            ]
-        )
-        plans, left = self._place(pool, order)
-        assert not left.all(), "a step that places nothing would never end"
-        counters = np.zeros(len(self.mixture.cells), np.int64)
-        counters[: len(cursor.counters)] = cursor.counters
-        counters += np.bincount(pool.cells[waiting:], minlength=len(counters))
-        remaining = pool[np.flatnonzero(left)]
+        short = self._wanted_tokens - known.pending.tokens.sum()
+        new = 0
+        if short > 0:
+            new = int(np.searchsorted(np.cumsum(known.following.tokens), short)) + 1
+        pool = known.pending.join(known.following[:new])
+        num_pending = len(cursor.pending)
+        # pending draws first; of each kind, the longest first
+        is_new = np.arange(len(pool.tokens)) >= num_pending
+        order = np.lexsort([-pool.tokens, is_new])
+        plans, unplaced = self._place(pool, order)
+        assert not unplaced.all(), "a step that places nothing would never end"
+        counters = self._counters_of(cursor, pool.components[num_pending:])
+        remaining = pool[np.flatnonzero(unplaced)]
+        draws = zip(remaining.components.tolist(), remaining.counters.tolist(), strict=True)
         following = Cursor(
             step=cursor.step + 1,
             counters=tuple(counters.tolist()),
-            pending=tuple(
-                Draw(cell, counter)
-                for cell, counter in zip(
-                    remaining.cells.tolist(), remaining.counters.tolist(), strict=True
-                )
-            ),
+            pending=tuple(Draw(component, counter) for component, counter in draws),
         )
-        self._known = _Known(cursor=following, waiting=remaining, following=known.following[new:])
+        self._known = _KnownDraws(
+            cursor=following, pending=remaining, following=known.following[new:]
+        )
         return [replace(plan, cursor=following) for plan in plans]
 
-    def once(self, most: int) -> Iterator[MicroPlan]:
-        """Every example of every cell once, at most `most` a cell: for validation."""
-        cells = np.concatenate(
-            [
-                np.full(min(most, cell.num_examples), number)
-                for number, cell in enumerate(self.mixture.cells)
-            ]
-        )
-        counters = np.concatenate(
-            [np.arange(min(most, cell.num_examples)) for cell in self.mixture.cells]
-        )
-        while len(cells):
-            # only what can be placed is looked at: a pass over all stays linear
-            window = min(len(cells), self.shape.rows * self.shape.row_length // 2)
-            pool = self._lookup(cells[:window], counters[:window])
-            plans, left = self._place(pool, np.argsort(-pool.tokens, kind="stable"))
-            assert not left.all(), "a pass that places nothing would never end"
-            yield from (plan for plan in plans if len(plan.cells))
-            cells = np.concatenate([pool.cells[left], cells[window:]])
-            counters = np.concatenate([pool.counters[left], counters[window:]])
+    def single_pass(self, max_examples: int) -> Iterator[MicroBatchPlan]:
+        """Every example of every component once, at most `max_examples` each: for validation."""
+        numbers = [min(max_examples, one.num_examples) for one in self.mixture.components]
+        components = np.repeat(np.arange(len(numbers)), numbers)
+        counters = np.concatenate([np.arange(number) for number in numbers])
+        while len(components):
+            # only draws that can be placed are looked up: the whole pass stays linear
+            window = min(len(components), self.shape.rows * self.shape.row_length // 2)
+            pool = self._lookup(components[:window], counters[:window])
+            plans, unplaced = self._place(pool, np.argsort(-pool.tokens, kind="stable"))
+            assert not unplaced.all(), "a pass that places nothing would never end"
+            yield from (plan for plan in plans if len(plan.draws.components))
+            components = np.concatenate([pool.components[unplaced], components[window:]])
+            counters = np.concatenate([pool.counters[unplaced], counters[window:]])
 
-    def _look_up(self, cursor: Cursor) -> _Known:
-        """The waiting draws of a cursor, and enough new ones to fill a step and the lookahead."""
+    def _look_up(self, cursor: Cursor) -> _KnownDraws:
+        """The pending draws of a cursor, and enough new ones for a step and the lookahead."""
         known = self._known
         if known is None or known.cursor != cursor:
-            waiting = np.array(cursor.pending, np.int64).reshape(-1, 2)
+            pending = np.array(cursor.pending, np.int64).reshape(-1, 2)
             none = np.zeros(0, np.int64)
-            known = _Known(
+            known = _KnownDraws(
                 cursor=cursor,
-                waiting=self._lookup(waiting[:, 0], waiting[:, 1]),
+                pending=self._lookup(pending[:, 0], pending[:, 1]),
                 following=self._lookup(none, none),
             )
-        while known.waiting.tokens.sum() + known.following.tokens.sum() < self._wanted:
-            # look-ups are quick by the thousand and slow one by one
-            counters = np.zeros(len(self.mixture.cells), np.int64)
-            counters[: len(cursor.counters)] = cursor.counters
-            counters += np.bincount(known.following.cells, minlength=len(counters))
-            cells = self.mixture.cells_of(cursor.draws + len(known.following.cells), _AT_A_TIME)
-            more = self._lookup(cells, count_up(cells, counters))
-            known = replace(known, following=joined(known.following, more))
+        while known.pending.tokens.sum() + known.following.tokens.sum() < self._wanted_tokens:
+            counters = self._counters_of(cursor, known.following.components)
+            first = cursor.draws + len(known.following.components)
+            components = self.mixture.draw_components(first, _DRAWS_PER_LOOKUP)
+            more = self._lookup(components, count_draws(components, counters))
+            known = replace(known, following=known.following.join(more))
         return known
 
-    def _needed(self, known: _Known) -> int:
-        """How many of the draws that follow are taken for this step."""
-        short = self._wanted - known.waiting.tokens.sum()
-        if short <= 0:
-            return 0
-        return int(np.searchsorted(np.cumsum(known.following.tokens), short)) + 1
+    def _counters_of(self, cursor: Cursor, components: LongArray) -> LongArray:
+        """Draws taken from each component: those of the cursor, and these."""
+        counters = np.zeros(len(self.mixture.components), np.int64)
+        counters[: len(cursor.counters)] = cursor.counters
+        return counters + np.bincount(components, minlength=len(counters))
 
-    def _side_rows(self) -> dict[str, int]:
-        """Side rows a micro-batch needs, from the mean lengths, with an eighth to spare."""
+    def _count_aux_rows(self) -> dict[str, int]:
+        """Auxiliary rows of a micro-batch, from the mean lengths, with an eighth to spare."""
         rows: dict[str, int] = {}
         total = sum(stream.config.share for stream in self.mixture.streams)
         for number, stream in enumerate(self.mixture.streams):
-            cells = [cell for cell in self.mixture.cells if cell.stream == number]
-            for name, maker in stream.makers:
-                read = [cell for cell in cells if (name, maker) in cell.makers]
-                if maker.num_side and read:
-                    sizes = np.concatenate([cell.sample(512) for cell in read])
-                    side = maker.lengths(sizes)[:, -maker.num_side :].sum()
-                    main = stream.lengths(sizes)[:, stream.main()].sum()
-                    share = self._part(read, cells) * stream.config.share / total
-                    wanted = 1 + int(1.125 * self.micro_rows * share * side / main)
-                    rows[name] = rows.get(name, 0) + max(wanted, maker.num_side)
+            components = [one for one in self.mixture.components if one.stream == number]
+            for name, objective in stream.objectives:
+                read = [one for one in components if (name, objective) in one.objectives]
+                if objective.num_aux_sequences and read:
+                    sizes = np.concatenate([one.sample_sizes(512) for one in read])
+                    aux = objective.lengths(sizes)[:, -objective.num_aux_sequences :].sum()
+                    main = stream.lengths(sizes)[:, stream.in_main_rows()].sum()
+                    share = self._share_of(read, components) * stream.config.share / total
+                    wanted = 1 + int(1.125 * self.micro_rows * share * aux / main)
+                    rows[name] = rows.get(name, 0) + max(wanted, objective.num_aux_sequences)
         return rows
 
-    def _part(self, some: list[Cell], cells: list[Cell]) -> float:
-        """The part of the draws from these cells that comes from some of them."""
-        if len(some) == len(cells):
+    def _share_of(self, some: list[Component], components: list[Component]) -> float:
+        """The share of the draws from these components that comes from some of them."""
+        if len(some) == len(components):
             return 1.0
-        numbers = {cell: number for number, cell in enumerate(self.mixture.cells)}
+        numbers = {one: number for number, one in enumerate(self.mixture.components)}
         part, whole = (
-            float(self.mixture.probabilities[[numbers[cell] for cell in of]].sum())
-            for of in (some, cells)
+            float(self.mixture.probabilities[[numbers[one] for one in of]].sum())
+            for of in (some, components)
         )
         return part / whole
 
-    def _place(self, pool: Pool, order: LongArray) -> tuple[list[MicroPlan], np.ndarray]:
-        most_rows = max([self.micro_rows, *self.side_rows.values()])
-        room = np.zeros((self.num_micro, 1 + len(self.side_groups), most_rows), np.int64)
+    def _place(self, pool: DrawPool, order: LongArray) -> tuple[list[MicroBatchPlan], BoolArray]:
+        """The plans of all micro-batches, and which draws were not placed."""
+        max_rows = max([self.micro_rows, *self.num_aux_rows.values()])
+        room = np.zeros((self.num_micro, 1 + len(self.aux_groups), max_rows), np.int64)
         room[:, 0, : self.micro_rows] = self.shape.row_length
-        for name, group in self.side_groups.items():
-            room[:, group, : self.side_rows[name]] = self.shape.row_length
-        sites = _NO_LIMIT if self.site_capacity is None else self.site_capacity
+        for name, group in self.aux_groups.items():
+            room[:, group, : self.num_aux_rows[name]] = self.shape.row_length
+        targets = _NO_LIMIT if self.target_capacity is None else self.target_capacity
         micro_of, row_of, offset_of = pack(
             order,
             pool.starts,
@@ -219,26 +210,24 @@ class Planner:
             pool.lengths,
             pool.targets,
             room,
-            np.full(self.num_micro, sites, np.int64),
+            np.full(self.num_micro, targets, np.int64),
             self.shape.row_length,
         )
         owner = np.repeat(micro_of, np.diff(pool.starts))
         plans = []
         for number in range(self.num_micro):
-            draws = np.flatnonzero(micro_of == number)
-            placed = pool[draws]
             sequences = np.flatnonzero(owner == number)
-            plans.append(
-                MicroPlan(
-                    cells=placed.cells,
-                    counters=placed.counters,
-                    examples=placed.examples,
-                    chances=placed.chances,
-                    starts=placed.starts,
-                    rows=row_of[sequences],
-                    offsets=offset_of[sequences],
-                    lengths=placed.lengths,
-                    cursor=Cursor(),
-                )
-            )
+            draws = pool[np.flatnonzero(micro_of == number)]
+            rows, offsets = row_of[sequences], offset_of[sequences]
+            plans.append(MicroBatchPlan(draws=draws, rows=rows, offsets=offsets))
         return plans, micro_of < 0
+
+
+def count_draws(components: LongArray, counters: LongArray) -> LongArray:
+    """The counter of each draw, given the counters of the components before the first draw."""
+    order = np.argsort(components, kind="stable")
+    ranked = components[order]
+    rank = np.arange(len(components)) - np.searchsorted(ranked, ranked, "left")
+    found = np.empty_like(components)
+    found[order] = rank
+    return found + counters[components]

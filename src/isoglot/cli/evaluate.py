@@ -1,226 +1,220 @@
-"""`isoglot evaluate`: judge an encoder across languages."""
+"""`isoglot evaluate`: score an encoder across languages."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from isoglot.cli import app
-from isoglot.cli.asking import (
-    LANGUAGES,
-    PROTOCOL,
-    SCENARIO,
-    SEEDS,
-    SELECTION,
-    SOURCE,
-    TRAIN_ON,
-    changed,
-    check_tasks,
-    finetuning,
-    folder_of,
-    results_file,
-    split,
-    targets_of,
-)
-from isoglot.cli.finetune import finetune_tasks
-from isoglot.cli.scoring import keep_exhibits, print_beside, score_features, score_pairs
+from isoglot.cli import app, options, scoring
+from isoglot.cli.console import disable_progress_bars
 from isoglot.errors import IsoglotError, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from isoglot.evaluate import FeatureSettings
+    from isoglot.evaluation.settings import FeatureConfig
 
-_ALIGNER = "transport"
 _EXAMPLE = """
 Examples:
 
     isoglot evaluate runs/mine --pairs test/en-sw.tsv
 
-    isoglot evaluate runs/mine --tasks tatoeba,alignment,xfactr --data eval --set masks=3
+    isoglot evaluate runs/mine --tasks tatoeba,alignment,xfactr --data eval --set max_masks=3
 
     isoglot evaluate runs/mine --tasks xnli,mlqa --data eval --seeds 5 --languages sw,hi
 
-    isoglot evaluate runs/mine --tasks wikiann --data eval --source de --selection last
+    isoglot evaluate runs/mine --tasks my_package.my_module:MyTask --data my/data
 """
+_DEFAULT_ALIGNER = "transport"
+_PAIRS = typer.Option(
+    [],
+    "--pairs",
+    "-p",
+    help="TSV file of translations, named after its languages: en-de.tsv, or en-de.tsv.xz. May be "
+    "repeated.",
+)
+_TASKS = typer.Option(
+    "",
+    "--tasks",
+    "-t",
+    help="Tasks (`isoglot show tasks`), separated by commas: tatoeba,alignment. Your own: "
+    "package.module:Class.",
+)
+_OUT = typer.Option(
+    None,
+    "--out",
+    "-o",
+    help="Results file, or a folder for results.json; existing scores are not computed again.",
+    show_default="in MODEL",
+)
+_LIMIT = typer.Option(
+    None,
+    min=1,
+    metavar="N",
+    help="Score at most N examples: the first N pairs of a file, N evenly spaced ones of a task.",
+    show_default="1000 pairs, or all",
+)
+_CENTER = typer.Option(False, "--center", help="Retrieval: subtract each language's mean vector.")
+_MARGIN = typer.Option(False, "--margin", help="Retrieval: rank by ratio margin instead of cosine.")
+_ALIGNER = typer.Option(
+    _DEFAULT_ALIGNER, help="Word alignment: transport, entropic, argmax or itermax."
+)
+_PREDICTIONS = typer.Option(
+    None, "--save-predictions", metavar="FILE", help="Write predictions of probes as JSON lines."
+)
+_COMPARE_WITH = typer.Option(
+    None,
+    "--compare-with",
+    metavar="FILE",
+    help="Another model's --save-predictions file: print where the two differ.",
+)
+_SETTINGS = typer.Option(
+    [],
+    "--set",
+    metavar="K=V",
+    help="Change a setting of fine-tuning (epochs=2) or of features (max_masks=3). May be "
+    "repeated.",
+)
+_VISUALIZATIONS = typer.Option(
+    False,
+    "--visualizations",
+    help="Write a map of sentences and similarity grids of words for isoglot report, from --pairs "
+    "or the retrieval tasks.",
+)
 
 
 @app.command(epilog=_EXAMPLE)
 def evaluate(
-    model: Path = typer.Argument(..., help="A Hugging Face folder, or a run (runs/NAME)."),
-    pairs: list[Path] = typer.Option(
-        [],
-        "--pairs",
-        "-p",
-        help="A file of translations, two columns with a tab between, named after its languages: "
-        "en-de.tsv, or en-de.tsv.xz. May be given several times.",
-    ),
-    tasks: str = typer.Option(
-        "", "--tasks", "-t", help="Tasks (`isoglot show tasks`), with commas: tatoeba,alignment."
-    ),
-    data: Path = typer.Option(
-        Path("eval"),
-        "--data",
-        "-d",
-        help="Folder of the tasks' files (docs/evaluate.md has its layout).",
-    ),
-    languages: str = LANGUAGES,
-    out: Path | None = typer.Option(
-        None,
-        "--out",
-        "-o",
-        help="Results file, or a folder for results.json; tasks and languages that it has are not "
-        "scored again.",
-        show_default="MODEL/results.json",
-    ),
-    most: int | None = typer.Option(
-        None,
-        min=1,
-        help="Examples to use: pairs from the top of a file, tasks evenly spaced.",
-        show_default="1000 pairs, or all",
-    ),
-    center: bool = typer.Option(
-        False,
-        "--center",
-        help="Take each language's mean vector off first.",
-    ),
-    margin: bool = typer.Option(
-        False, "--margin", help="Rank sentences by margin instead of cosine."
-    ),
-    aligner: str = typer.Option(
-        _ALIGNER, help="How words are linked: transport, entropic, argmax or itermax."
-    ),
-    answers: Path | None = typer.Option(
-        None, "--answers", help="Write what the model says of each probed fact, as JSON lines."
-    ),
-    beside: Path | None = typer.Option(
-        None, "--beside", help="Another model's --answers file: show where the two differ."
-    ),
-    scenario: str = SCENARIO,
-    protocol: str = PROTOCOL,
-    seeds: int | None = SEEDS,
-    source: list[str] = SOURCE,
-    train_on: str | None = TRAIN_ON,
-    selection: str | None = SELECTION,
-    settings: list[str] = typer.Option(
-        [],
-        "--set",
-        help="Change a setting of the protocol (epochs=2) or of how features are read (masks=3). "
-        "May be given several times.",
-    ),
-    exhibits: bool = typer.Option(
-        False,
-        "--exhibits",
-        help="Keep a map of the sentences and grids of words for isoglot report, beside the "
-        "results: of --pairs, or of the retrieval tasks.",
-    ),
+    model: Path = options.MODEL,
+    pairs: list[Path] = _PAIRS,
+    tasks: str = _TASKS,
+    data: Path = options.DATA,
+    languages: str = options.LANGUAGES,
+    out: Path | None = _OUT,
+    limit: int | None = _LIMIT,
+    center: bool = _CENTER,
+    margin: bool = _MARGIN,
+    aligner: str = _ALIGNER,
+    predictions: Path | None = _PREDICTIONS,
+    compare_with: Path | None = _COMPARE_WITH,
+    scenario: str = options.SCENARIO,
+    protocol: str = options.PROTOCOL,
+    seeds: int | None = options.SEEDS,
+    source: list[str] = options.SOURCE,
+    train_on: str | None = options.TRAIN_ON,
+    selection: str | None = options.SELECTION,
+    settings: list[str] = _SETTINGS,
+    visualizations: bool = _VISUALIZATIONS,
 ) -> None:
     """Score an encoder across languages.
 
     With --pairs, on your own translations: is the nearest sentence the translation? With --tasks,
     on public test sets, of two kinds (`isoglot show tasks`):
 
-    tatoeba, alignment, lama and their like read the model as it is. A sentence's vector is the mean
-    of a layer's states. All layers are scored; the one that is best on average is printed.
+    tatoeba, alignment, lama and others need no training. In retrieval, a sentence's vector is the
+    mean of a layer's states. All layers are scored; the table shows the best one on average.
 
-    xnli, mlqa and their like are fine-tuned for, several seeds each, and scored in languages that
-    were not trained on (`isoglot finetune` has the remaining options).
+    xnli, mlqa and others are fine-tuned first, with the protocol's number of seeds, and scored in
+    languages without training data (`isoglot finetune` has more options).
     """
-    from isoglot.cli.progress import without_bars_of_others
-    from isoglot.evaluate.run import read_pairs
-
     if bool(pairs) == bool(tasks.strip(", ")):
         raise typer.BadParameter("give either --pairs or --tasks.", param_hint="--pairs / --tasks")
-    if beside is not None and answers is None:
-        raise typer.BadParameter(
-            "what is to lie beside it? Add --answers FILE.", param_hint="--beside"
+    if compare_with is not None and predictions is None:
+        raise typer.BadParameter("add --save-predictions FILE.", param_hint="--compare-with")
+    features = {"limit": limit, "center": center, "margin": margin, "aligner": aligner}
+    training: dict[str, Any] = {"seeds": seeds, "selection": selection, "train_on": train_on}
+    if pairs:
+        others = {"languages": languages, "save_predictions": predictions, "set": settings}
+        changed = {"aligner": aligner != _DEFAULT_ALIGNER, "source": source != ["en"]}
+        changed |= {"scenario": scenario != "zero-shot", "protocol": protocol != "xtreme"}
+        _refuse_with_pairs({**training, **others, **changed})
+    training |= {"scenario": scenario, "protocol": protocol, "sources": source}
+    disable_progress_bars()
+    folder, file = options.resolve_model(model), options.results_file(out, model)
+    if pairs:
+        scoring.score_pairs(
+            folder, pairs, file, _feature_config(features), visualize=visualizations
         )
-    if pairs:
-        only_of_tasks = {
-            "--languages": languages,
-            "--aligner": aligner != _ALIGNER,
-            "--answers": answers,
-            "--seeds": seeds,
-            "--train-on": train_on,
-            "--selection": selection,
-            "--set": settings,
-        }
-        _refuse(only_of_tasks)
-    without_bars_of_others()
-    folder = folder_of(model)
-    file = results_file(out, model)
-    if pairs:
-        score_pairs(folder, pairs, file, most=most or 1000, center=center, margin=margin)
-        if exhibits:
-            keep_exhibits(folder, file, read_pairs(pairs, most or 1000))
         return
-    read, learned = _by_kind(tasks)
-    _check_answers(answers, read)
-    of_features, of_training = _by_owner(settings, read=bool(read), learned=bool(learned))
-    targets = targets_of(languages)
-    features = _settings(of_features, most=most, center=center, margin=margin, aligner=aligner)
-    asked = finetuning(
-        scenario,
-        protocol,
-        seeds=seeds,
-        sources=source,
-        targets=targets,
-        selection=selection,
-        changes=[*of_training, *([] if most is None else [f"max_scored={most}"])],
+    targets = options.parse_languages(languages)
+    names = _score_tasks(
+        folder, tasks, data, file, features, training, targets, settings, predictions
     )
-    check_tasks(learned, data, asked, train_on)
-    if read:
-        score_features(folder, read, data, features, file, targets, answers)
-    if learned:
-        finetune_tasks(folder, learned, data, asked, file, train_on=train_on)
-    if answers is not None and beside is not None:
-        print_beside(answers, beside)
-    if exhibits:
-        from isoglot.evaluate.exhibits import pairs_of_tasks
-
-        keep_exhibits(folder, file, pairs_of_tasks(read, data, ",".join(targets or ())))
+    if predictions is not None and compare_with is not None:
+        scoring.print_differing_predictions(predictions, compare_with)
+    if visualizations:
+        scoring.visualize_tasks(folder, file, names, data, targets)
 
 
-def _refuse(only_of_tasks: dict[str, object]) -> None:
-    """Say of an option that --pairs would not read that it belongs to --tasks."""
-    for name, value in only_of_tasks.items():
+def _refuse_with_pairs(unread: Mapping[str, object]) -> None:
+    """Refuse options that only --tasks reads."""
+    for name, value in unread.items():
         if value:
-            raise typer.BadParameter("--pairs does not read it: use --tasks.", param_hint=name)
+            option = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter("--pairs does not read it: use --tasks.", param_hint=option)
 
 
-def _check_answers(answers: Path | None, names: Sequence[str]) -> None:
-    """Refuse a file of answers that no task would write to."""
-    from isoglot.tasks import find_task
+def _score_tasks(
+    folder: Path,
+    tasks: str,
+    data: Path,
+    file: Path,
+    features: Mapping[str, Any],
+    training: Mapping[str, Any],
+    targets: tuple[str, ...] | None,
+    settings: Sequence[str],
+    predictions: Path | None,
+) -> list[str]:
+    """Score tasks that read features, then tasks that are fine-tuned; gives the former's names.
 
-    if answers is not None and all(find_task(name).kind != "probe" for name in names):
+    All options and files are checked before the first task is scored.
+    """
+    from isoglot.tasks import FINE_TUNED_KINDS, find_task
+
+    names = options.split_names(tasks)
+    kinds = {name: find_task(name).kind for name in names}
+    trained = [name for name in names if kinds[name] in FINE_TUNED_KINDS]
+    read = [name for name in names if name not in trained]
+    if predictions is not None and "probe" not in kinds.values():
         raise typer.BadParameter(
-            "only probes give answers: add mlama, xfactr or lama to --tasks.",
-            param_hint="--answers",
+            "only probes write predictions: add mlama, xfactr or lama to --tasks.",
+            param_hint="--save-predictions",
         )
+    of_features, of_training = _split_settings(settings, read=bool(read), trained=bool(trained))
+    config = _feature_config(features, of_features)
+    request, train_on = None, training["train_on"]
+    if trained:
+        limit = features["limit"]
+        changes = [*of_training, *([] if limit is None else [f"max_test_examples={limit}"])]
+        others = {name: value for name, value in training.items() if name != "train_on"}
+        request = options.finetune_request(**others, targets=targets, changes=changes)
+        options.check_tasks(trained, data, request, train_on)
+    if read:
+        scoring.score_features(folder, read, data, config, file, targets, predictions)
+    if request is not None:
+        from isoglot.cli.finetune import finetune_and_print
+
+        finetune_and_print(folder, trained, data, request, file, train_on=train_on)
+    return read
 
 
-def _by_kind(tasks: str) -> tuple[list[str], list[str]]:
-    """Tasks that read a model as it is, and tasks that it is fine-tuned for."""
-    from isoglot.tasks import FINE_TUNED, find_task
-
-    names = split(tasks)
-    learned = [name for name in names if find_task(name).kind in FINE_TUNED]
-    return [name for name in names if name not in learned], learned
-
-
-def _by_owner(settings: Sequence[str], *, read: bool, learned: bool) -> tuple[list[str], list[str]]:
-    """Changed settings of features, and of fine-tuning; one that no task would read is refused."""
+def _split_settings(
+    settings: Sequence[str], *, read: bool, trained: bool
+) -> tuple[list[str], list[str]]:
+    """The `--set`s of features and of fine-tuning; one that no task reads is refused."""
+    if not settings:
+        return [], []
     from dataclasses import fields
 
-    from isoglot.evaluate import FeatureSettings
-    from isoglot.finetune.settings import FinetuneConfig
+    from isoglot.evaluation.settings import FeatureConfig
+    from isoglot.finetuning.settings import FinetuneConfig
 
     of_features, of_training = (
-        {field.name for field in fields(kind)} for kind in (FeatureSettings, FinetuneConfig)
+        {field.name for field in fields(kind)} for kind in (FeatureConfig, FinetuneConfig)
     )
-    known = (of_features if read else set()) | (of_training if learned else set())
+    known = (of_features if read else set()) | (of_training if trained else set())
     names = [setting.partition("=")[0] for setting in settings]
     for name in names:
         if name not in known:
@@ -233,16 +227,13 @@ def _by_owner(settings: Sequence[str], *, read: bool, learned: bool) -> tuple[li
     )
 
 
-def _settings(
-    changes: Sequence[str], *, most: int | None, center: bool, margin: bool, aligner: str
-) -> FeatureSettings:
+def _feature_config(features: Mapping[str, Any], changes: Sequence[str] = ()) -> FeatureConfig:
     from typing import get_args
 
-    from isoglot.evaluate import FeatureSettings
-    from isoglot.evaluate.settings import Aligner
+    from isoglot.evaluation.settings import Aligner, FeatureConfig
 
-    for known in get_args(Aligner):
-        if known == aligner:
-            said = {"most": most, "center": center, "margin": margin, "aligner": known}
-            return FeatureSettings(**{**said, **changed(changes, FeatureSettings)})
-    raise typer.BadParameter(f"{aligner!r} is none of {', '.join(get_args(Aligner))}.")
+    aligners = get_args(Aligner)
+    if features["aligner"] not in aligners:
+        raise typer.BadParameter(f"{features['aligner']!r} is none of {', '.join(aligners)}.")
+    changed = options.parse_settings(changes, FeatureConfig) if changes else {}
+    return FeatureConfig(**{**features, **changed})

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from isoglot.cli import app
-from isoglot.cli.asking import (
-    LANGUAGES,
-    PROTOCOL,
-    SCENARIO,
-    SEEDS,
-    SELECTION,
-    SETTINGS,
-    SOURCE,
-    TRAIN_ON,
-    check_tasks,
-    finetuning,
-    folder_of,
-    results_file,
-    split,
-    targets_of,
-)
+from isoglot.cli import app, options
 
 if TYPE_CHECKING:
-    from isoglot.finetune.asked import Finetuning
+    from isoglot.finetuning.settings import FinetuneRequest
     from isoglot.results import Results
 
 _EXAMPLE = """
@@ -41,142 +24,124 @@ Examples:
 
     isoglot finetune runs/metaxlm --tasks cls-books --data eval --protocol metaxlm -s en -s de
 """
+_TRAIN_LANGUAGES = typer.Option(
+    "",
+    "--train-languages",
+    help="Training languages of the scenarios that join several: en,nl, or a paper's set.",
+    show_default="all",
+)
+_OUT = typer.Option(
+    None,
+    "--out",
+    "-o",
+    help="Results file; trainings whose scores it has are skipped.",
+    show_default="in MODEL",
+)
 
 
 @app.command(epilog=_EXAMPLE)
 def finetune(
-    model: Path = typer.Argument(..., help="A Hugging Face folder, or a run (runs/NAME)."),
-    tasks: str = typer.Option(
-        ..., "--tasks", "-t", help="Tasks (`isoglot show tasks`), with commas: xnli,mlqa."
-    ),
-    data: Path = typer.Option(
-        Path("eval"), "--data", "-d", help="Folder of the tasks' files (docs/evaluate.md)."
-    ),
-    scenario: str = SCENARIO,
-    protocol: str = PROTOCOL,
-    seeds: int | None = SEEDS,
-    source: list[str] = SOURCE,
-    languages: str = LANGUAGES,
-    train_on: str | None = TRAIN_ON,
-    train_languages: str = typer.Option(
-        "",
-        "--train-languages",
-        help="Languages whose data are joined (pooled, translate-train-all): en,nl, or a paper's.",
-        show_default="all",
-    ),
-    selection: str | None = SELECTION,
+    model: Path = options.MODEL,
+    tasks: str = options.TASKS,
+    data: Path = options.DATA,
+    scenario: str = options.SCENARIO,
+    protocol: str = options.PROTOCOL,
+    seeds: int | None = options.SEEDS,
+    source: list[str] = options.SOURCE,
+    languages: str = options.LANGUAGES,
+    train_on: str | None = options.TRAIN_ON,
+    train_languages: str = _TRAIN_LANGUAGES,
+    selection: str | None = options.SELECTION,
     code_switch: bool | None = typer.Option(
-        None, help="Mix translated pairs with their originals.", show_default="the protocol's"
+        None, help="Train on pairs with one side translated (PPA).", show_default="the protocol's"
     ),
-    settings: list[str] = SETTINGS,
-    keep: Path | None = typer.Option(None, help="Folder to keep the fine-tuned models in."),
-    predictions: Path | None = typer.Option(
-        None, help="Folder to write predictions to, as official scripts read them."
+    settings: list[str] = options.SETTINGS,
+    save_models: Path | None = typer.Option(None, help="Folder for the fine-tuned models."),
+    save_predictions: Path | None = typer.Option(
+        None, help="Folder for predictions, in the formats of the official scripts."
     ),
-    out: Path | None = typer.Option(
-        None,
-        "--out",
-        "-o",
-        help="Results file; trainings whose scores it has are not run again.",
-        show_default="MODEL/results.json",
-    ),
+    out: Path | None = _OUT,
 ) -> None:
     """Fine-tune an encoder on tasks and score it across languages.
 
     Scores of every language, seed and metric go to the results file, with averages and the
-    transfer gap. A protocol is a paper's set of settings.
+    transfer gap. A protocol is the set of hyperparameters of a paper.
     """
-    from isoglot.cli.progress import without_bars_of_others
+    from isoglot.cli.console import disable_progress_bars
 
-    without_bars_of_others()
-    switched = [] if code_switch is None else [f"code_switch={str(code_switch).lower()}"]
-    asked = finetuning(
+    disable_progress_bars()
+    code_switching = [] if code_switch is None else [f"code_switch={str(code_switch).lower()}"]
+    request = options.finetune_request(
         scenario,
         protocol,
         seeds=seeds,
         sources=source,
-        targets=targets_of(languages),
+        targets=options.parse_languages(languages),
+        train_languages=options.parse_languages(train_languages),
         selection=selection,
-        changes=[*settings, *switched],
+        changes=[*settings, *code_switching],
     )
-    joined = replace(asked.scenario, trained=targets_of(train_languages))
-    asked = replace(asked, scenario=joined)
-    names = split(tasks)
-    check_tasks(names, data, asked, train_on)
-    file = results_file(out, model)
-    finetune_tasks(
-        folder_of(model),
+    names = options.split_names(tasks)
+    options.check_tasks(names, data, request, train_on)
+    file = options.results_file(out, model)
+    finetune_and_print(
+        options.resolve_model(model),
         names,
         data,
-        asked,
+        request,
         file,
         train_on=train_on,
-        keep=keep,
-        predictions=predictions,
+        save_models=save_models,
+        save_predictions=save_predictions,
     )
 
 
-def finetune_tasks(
+def finetune_and_print(
     folder: Path,
     names: list[str],
     data: Path,
-    asked: Finetuning,
+    request: FinetuneRequest,
     file: Path,
     *,
     train_on: str | None = None,
-    keep: Path | None = None,
-    predictions: Path | None = None,
+    save_models: Path | None = None,
+    save_predictions: Path | None = None,
 ) -> None:
-    """Fine-tune on tasks, write the scores into a results file and print their averages."""
-    from functools import partial
+    """Fine-tune on tasks with a progress bar and print the averages of their scores."""
+    from isoglot.cli.console import StageProgress
+    from isoglot.finetuning.finetune import finetune_tasks
 
-    from rich.console import Console
-
-    from isoglot.cli.progress import Stages
-    from isoglot.cli.scoring import tell
-    from isoglot.evaluate import FeatureSettings
-    from isoglot.evaluate.run import evaluate_tasks
-    from isoglot.finetune.run import finetune_and_score
-    from isoglot.tasks import find_task
-
-    train_task = None if train_on is None else find_task(train_on)
-    with Stages(Console(stderr=True)) as stages:
-        tuner = partial(
-            finetune_and_score,
-            asked=asked,
-            train_task=train_task,
-            keep=keep,
-            write=predictions,
-            progress=stages,
-        )
-        results = evaluate_tasks(
+    with StageProgress() as progress:
+        results = finetune_tasks(
             folder,
             names,
             data,
-            FeatureSettings(),
+            request,
             out=file,
-            fine_tuner=tuner,
-            progress=stages,
-            note=tell,
+            train_on=train_on,
+            save_models=save_models,
+            save_predictions=save_predictions,
+            progress=progress,
+            note=options.print_note,
         )
     _print_averages(results, names)
-    print(f"every language and seed in {file}")
+    print(f"scores of every language and seed: {file}")
 
 
 def _print_averages(results: Results, names: list[str]) -> None:
-    """A line for each task, scenario and metric: mean over languages, then over seeds."""
-    from isoglot.cli.tables import print_table
-    from isoglot.evaluate.averages import averages
+    """One line for each task, scenario and metric: mean over languages, then over seeds."""
+    from isoglot.averaging import averages
+    from isoglot.cli.console import print_table
 
     rows = []
     for average in averages(score for score in results.scores if score.task in names):
-        spread = "" if average.sd is None else f" ± {100 * average.sd:.1f}"
+        sd = "" if average.sd is None else f" ± {100 * average.sd:.1f}"
         rows.append(
             [
                 average.task,
                 average.scenario or "",
                 average.metric,
-                f"{100 * average.mean:.1f}{spread}",
+                f"{100 * average.mean:.1f}{sd}",
                 "" if average.gap is None else f"{100 * average.gap:.1f}",
                 str(len(average.languages)),
                 f"{len(average.seeds)} (best: {average.best_seed})",

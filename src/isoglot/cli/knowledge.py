@@ -1,14 +1,21 @@
-"""`isoglot knowledge`: from Wikipedia and Wikidata dumps to the knowledge of a corpus."""
+"""`isoglot knowledge`: Wikipedia and Wikidata dumps to the knowledge store of a corpus (XLM-K)."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from isoglot.cli import app
+from isoglot.cli.console import describe_counts, print_table
 from isoglot.errors import IsoglotError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from isoglot.corpus.knowledge.store import Knowledge, KnowledgeManifest
 
 knowledge = typer.Typer(
     help="Read Wikipedia and Wikidata dumps; link their entities, mentions and facts (XLM-K).",
@@ -18,7 +25,7 @@ app.add_typer(knowledge, name="knowledge")
 
 # brackets are escaped: rich would take them for markup
 _EXTRACT = r"""
-A file names the dumps, relative to itself, as they are distributed:
+A YAML file names the dumps, relative to itself, as they are distributed:
 
     wikipedia:
       en: \[enwiki-latest-pages-articles-multistream.xml.bz2]
@@ -32,17 +39,15 @@ Example:
 
     isoglot knowledge link tables -c corpora/mine --set languages='\[en, sw]'
 
-Settings: languages, redirect_hops, description_tokens, mention_tokens,
-relation_floor, heldout_share, heldout_seed.
+Settings: languages, max_redirects, max_description_tokens, max_mention_tokens,
+min_relation_triples, heldout_share, heldout_seed.
 """
-_WORKERS = typer.Option(1, min=1, help="Processes that work at a time.")
+_WORKERS = typer.Option(1, min=1, help="Number of worker processes.")
 
-
-def _require(*names: str) -> None:
-    """Say which extra is missing, before anything is read."""
-    missing = [name for name in names if find_spec(name) is None]
-    if missing:
-        raise IsoglotError(f"This needs {' and '.join(missing)}: pip install 'isoglot[knowledge]'.")
+_PAGE_COLUMNS = ("pages", "articles", "redirects", "disambiguations", "sentences", "links kept")
+_ENTITY_COLUMNS = ("lines", "items", "sitelinks", "statements", "claims kept")
+_DROPPED = {"links dropped", "claims dropped"}
+_NO_REASONS = {"slices", "faults", "language", "wiki", "truncated", "links"}
 
 
 @knowledge.command(epilog=_EXTRACT)
@@ -51,64 +56,150 @@ def extract(
     out: Path = typer.Option(..., "--out", "-o", help="Folder of the tables."),
     workers: int = _WORKERS,
     settings: list[str] = typer.Option(
-        [], "--set", help="Change a setting: path.to.it=value. May be given several times."
+        [], "--set", help="Change a setting: path.to.setting=value. May be repeated."
     ),
 ) -> None:
     """Read dumps into tables: pages, sentences with their links, items, sitelinks, claims.
 
-    Nothing is unpacked to disk. Everything that is dropped is counted by reason. A run that was
-    stopped goes on where it was.
+    Nothing is decompressed to disk. Everything dropped is counted by reason. An interrupted run is
+    resumed.
     """
-    from rich.console import Console
-
     _require("lxml")
-    from isoglot.cli.knowledge_tables import show_counts
-    from isoglot.cli.progress import Stages
+    from isoglot.cli.console import StageProgress
     from isoglot.corpus.knowledge.extract import ExtractConfig
     from isoglot.corpus.knowledge.extract import extract as run
     from isoglot.recipe.document import read, with_settings
     from isoglot.recipe.structure import structure
 
     config = structure(with_settings(read(file), settings), ExtractConfig)
-    with Stages(Console(stderr=True)) as stages:
+    with StageProgress() as stages:
         counts = run(config, out, base=file.parent, workers=workers, progress=stages)
-    show_counts(counts)
+    _print_extracted(counts)
     print(f"\ntables: {out}")
 
 
 @knowledge.command(epilog=_LINK)
 def link(
-    tables: Path = typer.Argument(..., help="The folder that `isoglot knowledge extract` wrote."),
+    tables: Path = typer.Argument(..., help="The output folder of `isoglot knowledge extract`."),
     corpus: Path = typer.Option(
-        ..., "--corpus", "-c", help="A prepared corpus: gets the knowledge, has the tokenizer."
+        ..., "--corpus", "-c", help="A prepared corpus: gives the tokenizer, gets the store."
     ),
     workers: int = _WORKERS,
     cluster: str | None = typer.Option(
         None,
-        help="Where joins run: local starts a Ray here, auto takes the one that runs here, "
-        "ray://host:10001 is another's.",
+        help="Ray cluster of the joins: local (started here), auto (running on this machine) or "
+        "ray://host:10001.",
         show_default="this process",
     ),
     settings: list[str] = typer.Option(
-        [], "--set", help="Change a setting: relation_floor=10. May be given several times."
+        [], "--set", help="Change a setting: min_relation_triples=10. May be repeated."
     ),
 ) -> None:
-    """Join tables of dumps into entities, descriptions, mentions and triples of a corpus.
+    """Join tables of dumps into the entities, descriptions, mentions and triples of a corpus.
 
-    Every page, link and claim that is not kept is counted by reason. A run that was stopped goes
-    on where it was; on finished work it does nothing.
+    Every dropped page, link and claim is counted by reason. An interrupted run is resumed; a
+    finished store is reused.
     """
-    from rich.console import Console
-
     _require("daft", "lxml")
-    from isoglot.cli.asking import changed
-    from isoglot.cli.knowledge_tables import show_about
-    from isoglot.cli.progress import Stages
-    from isoglot.corpus.knowledge.link import LinkConfig
-    from isoglot.corpus.knowledge.link import link as run
+    from isoglot.cli.console import StageProgress
+    from isoglot.cli.options import parse_settings
+    from isoglot.corpus.knowledge.link.run import LinkConfig
+    from isoglot.corpus.knowledge.link.run import link as run
 
-    config = LinkConfig(**changed(settings, LinkConfig))
-    with Stages(Console(stderr=True)) as stages:
-        about = run(config, tables, corpus, workers=workers, cluster=cluster, progress=stages)
-    show_about(about)
+    config = LinkConfig(**parse_settings(settings, LinkConfig))
+    with StageProgress() as stages:
+        manifest = run(config, tables, corpus, workers=workers, cluster=cluster, progress=stages)
+    _print_linked(manifest)
     print(f"\nknowledge: {corpus / 'knowledge'}")
+
+
+def show_knowledge(knowledge: Knowledge, *, alphas: Sequence[float]) -> None:
+    """Print the content of a knowledge store, by language."""
+    import numpy as np
+
+    from isoglot.batching.mixture import smoothed_shares
+
+    _print_linked(knowledge.manifest)
+    counts = knowledge.manifest.counts
+    mentions = np.array([count.mentions["train"] for count in counts.values()], np.float64)
+    probabilities = np.zeros((len(mentions), len(alphas)))
+    if mentions.any():
+        for column, alpha in enumerate(alphas):
+            probabilities[mentions > 0, column] = smoothed_shares(mentions[mentions > 0], alpha)
+    print("\nCoverage of the entities by language, and sampling probability of its mentions:\n")
+    headings = ["language", "entities described", "tokens a mention"]
+    rows = []
+    for (language, count), shares in zip(counts.items(), probabilities, strict=True):
+        number = sum(count.mentions.values())
+        per_mention = f"{sum(count.sentence_tokens.values()) / number:.0f}" if number else "-"
+        described = f"{100 * count.descriptions / max(knowledge.manifest.entities, 1):.1f} %"
+        drawn = [f"{100 * share:.1f} %" for share in shares]
+        rows.append([language, described, per_mention, *drawn])
+    print_table([*headings, *(f"alpha = {alpha:g}" for alpha in alphas)], rows)
+    languages = np.diff(knowledge.described.first["first"])
+    if len(languages):
+        print(
+            f"\nentities described in 2 languages or more: {100 * (languages > 1).mean():.1f} % "
+            f"(in {languages.mean():.1f} on average, in {languages.max()} at most)"
+        )
+
+
+def _require(*names: str) -> None:
+    """Name the missing extra before anything is read."""
+    missing = [name for name in names if find_spec(name) is None]
+    if missing:
+        raise IsoglotError(f"This needs {' and '.join(missing)}: pip install 'isoglot[knowledge]'.")
+
+
+def _print_extracted(counts: Mapping[str, Any]) -> None:
+    """Print the counts of every dump file."""
+    files: dict[str, dict[str, Any]] = counts["files"]
+    wikis = {name: entry for name, entry in files.items() if "language" in entry}
+    others = {name: entry for name, entry in files.items() if name not in wikis}
+    for columns, entries in ((_PAGE_COLUMNS, wikis), (_ENTITY_COLUMNS, others)):
+        if entries:
+            rows = []
+            for name, entry in entries.items():
+                numbers = [f"{entry.get(column, 0):,}" for column in columns]
+                rows.append([Path(name).name, *numbers, _dropped(entry, columns)])
+            print_table(["dump", *columns, "dropped"], rows)
+    for name, entry in files.items():
+        if entry.get("truncated"):
+            print(f"{name}: is cut off; it was not fetched completely.")
+        for fault in entry["faults"][:3]:
+            print(f"{name}: byte {fault['byte']:,}: {fault['fault']}")
+
+
+def _print_linked(manifest: KnowledgeManifest) -> None:
+    """Print the counts of a store, kept and dropped."""
+    print_table(
+        ["language", "descriptions", "mentions", "held out", "links dropped", "pages dropped"],
+        [
+            [
+                language,
+                f"{counts.descriptions:,}",
+                f"{counts.mentions['train']:,}",
+                f"{counts.mentions['heldout']:,}",
+                describe_counts(manifest.dropped.get(f"mentions/{language}", {})),
+                describe_counts(manifest.dropped.get(f"descriptions/{language}", {})),
+            ]
+            for language, counts in manifest.counts.items()
+        ],
+    )
+    triples = manifest.triples
+    print(
+        f"\n{manifest.entities:,} entities; {sum(triples.values()):,} triples "
+        f"({triples['heldout']:,} held out) of {manifest.relations:,} relations"
+    )
+    if manifest.dropped.get("triples"):
+        print(f"claims dropped: {describe_counts(manifest.dropped['triples'])}")
+
+
+def _dropped(entry: Mapping[str, Any], columns: tuple[str, ...]) -> str:
+    found = []
+    for name, value in entry.items():
+        if name in _DROPPED:
+            found.append(describe_counts(value))
+        elif name not in columns and name not in _NO_REASONS and value:
+            found.append(describe_counts({name: value}))
+    return ", ".join(filter(None, found))

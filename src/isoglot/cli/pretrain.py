@@ -1,4 +1,4 @@
-"""`isoglot pretrain`: train a recipe on a corpus."""
+"""`isoglot pretrain`: train a recipe on a prepared corpus."""
 
 from __future__ import annotations
 
@@ -24,45 +24,37 @@ Examples:
 def pretrain(
     recipe: str = typer.Argument(..., help="A built-in recipe (`isoglot show recipes`) or a file."),
     corpus: Path | None = typer.Option(
-        None, help="A prepared corpus; left out, the recipe's own (tiny: the testbed)."
+        None,
+        help="A prepared corpus.",
+        show_default="the recipe's own; tiny recipes generate theirs",
     ),
     out: Path | None = typer.Option(
         None, "--out", "-o", help="Folder of the run.", show_default="runs/RECIPE"
     ),
-    resume: bool = typer.Option(False, "--resume", help="Go on from the newest sound checkpoint."),
+    resume: bool = typer.Option(
+        False, "--resume", help="Continue from the newest undamaged checkpoint."
+    ),
     settings: list[str] = typer.Option(
-        [], "--set", help="Change a setting: path.to.it=value. May be given several times."
+        [], "--set", help="Change a setting of the recipe: path.to.setting=value. May be repeated."
     ),
 ) -> None:
     """Pre-train an encoder and export it as a plain Hugging Face folder.
 
-    Ctrl-C saves a checkpoint after the running step; --resume goes on as if nothing had happened.
+    Ctrl-C saves a checkpoint after the current step; --resume continues bit for bit.
     """
     from rich.console import Console
 
-    from isoglot.cli.own_corpus import corpus_for
-    from isoglot.cli.progress import without_bars_of_others
-    from isoglot.corpus import Corpus
-    from isoglot.pretrain.run import pretrain as run
-    from isoglot.recipe import dump, load_recipe
+    from isoglot.api import pretrain as run
+    from isoglot.cli.console import disable_progress_bars
 
-    without_bars_of_others()
-    loaded = load_recipe(recipe, settings)
+    disable_progress_bars()
     terminal = Console(stderr=True)
-    outcome = run(
-        loaded,
-        Corpus.open(corpus_for(loaded, corpus, terminal)),
-        out or Path("runs") / loaded.name,
-        resume=resume,
-        name=loaded.name,
-        recipe_text=dump(loaded),
-        terminal=terminal,
-    )
+    outcome = run(recipe, corpus, out, settings=settings, resume=resume, console=terminal)
     if os.environ.get("RANK", "0") != "0":
-        return  # of several processes, one speaks
+        return  # only the first process prints
     for warning in outcome.warnings:
         terminal.print(f"[yellow]note[/]: {warning}", highlight=False, soft_wrap=True)
     if outcome.finished:
         print(f"{outcome.total_steps:,} steps, {outcome.tokens:,} tokens; model: {outcome.model}")
     else:
-        print(f"stopped after step {outcome.total_steps:,}; add --resume to go on")
+        print(f"stopped after step {outcome.total_steps:,}; add --resume to continue")

@@ -7,6 +7,8 @@ from pathlib import Path
 import typer
 
 from isoglot.cli import app
+from isoglot.cli.console import write_page
+from isoglot.cli.options import LANGUAGES, parse_languages
 
 
 @app.command()
@@ -14,41 +16,28 @@ def report(
     folders: list[str] = typer.Argument(
         ...,
         metavar="DIR",
-        help="Runs, folders with a results.json, results files, prepared corpora; NAME=DIR to say "
+        help="Runs, folders with a results.json, results files, prepared corpora; NAME=DIR sets "
         "the name in tables and legends.",
     ),
-    out: Path = typer.Option(Path("report.html"), "--out", "-o", help="The page."),
-    markdown: Path | None = typer.Option(None, help="Write the tables as Markdown, too."),
-    latex: Path | None = typer.Option(None, help="Write the tables as LaTeX, too."),
-    languages: str = typer.Option(
-        "",
-        "--languages",
-        "-l",
-        help="Only scores in these languages, with commas; or a paper's (tatoeba-36, ppa-xnli).",
-        show_default="all",
-    ),
-    title: str = typer.Option("Isoglot report", help="The page's heading."),
+    out: Path = typer.Option(Path("report.html"), "--out", "-o", help="Path of the HTML page."),
+    markdown: Path | None = typer.Option(None, help="Also write the tables as Markdown."),
+    latex: Path | None = typer.Option(None, help="Also write the tables as LaTeX."),
+    languages: str = LANGUAGES,
+    title: str = typer.Option("Isoglot report", help="Heading of the page."),
 ) -> None:
     """Show scores, training and languages of one or many models on one HTML page.
 
-    The page opens from disk, without a network. Folders of one name (runs/a-seed1 runs/a-seed2, or
+    The page needs no network. Folders with the same name (runs/a-seed1 runs/a-seed2, or
     a=DIR a=DIR) are repetitions of one model: their mean is shown.
     """
-    from isoglot.report import latex as as_latex
-    from isoglot.report import markdown as as_markdown
-    from isoglot.report import named
-    from isoglot.report.page import collect, page, tables
-    from isoglot.tasks.subsets import codes_of
+    from isoglot.report.inputs import parse_named_folder
+    from isoglot.report.page import read_report_data, report_page, report_tables
+    from isoglot.report.tables import to_latex, to_markdown
 
-    codes = codes_of(languages.split(",")) if languages else None
-    material = collect([named(folder) for folder in folders], codes)
-    _write(out / "report.html" if out.is_dir() else out, page(material, title=title))
-    for file, written in ((markdown, as_markdown.markdown), (latex, as_latex.latex)):
-        if file is not None:
-            _write(file, written(tables(material)))
-
-
-def _write(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
-    print(f"{file} ({len(text.encode()) / 1e6:.1f} MB)")
+    codes = parse_languages(languages)
+    data = read_report_data([parse_named_folder(folder) for folder in folders], codes)
+    write_page(out / "report.html" if out.is_dir() else out, report_page(data, title=title))
+    if markdown is not None:
+        write_page(markdown, to_markdown(report_tables(data)))
+    if latex is not None:
+        write_page(latex, to_latex(report_tables(data)))

@@ -1,4 +1,4 @@
-"""What `isoglot evaluate` does with tasks and pairs that read features, and how it is printed."""
+"""The steps of `isoglot evaluate` with their printed output."""
 
 from __future__ import annotations
 
@@ -6,76 +6,73 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
+from isoglot.cli.options import print_note
+
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from isoglot.evaluate import FeatureSettings
+    from isoglot.evaluation.data import PairsByName
+    from isoglot.evaluation.settings import FeatureConfig
     from isoglot.results import Results
 
-_SHOWN = 20
-
-
-def tell(line: str) -> None:
-    """Say what is to be known of the scores, beside the output."""
-    from rich.console import Console
-
-    Console(stderr=True).print(f"note: {line}", highlight=False, soft_wrap=True)
+_MAX_DIFFERENCES = 20
 
 
 def score_pairs(
-    folder: Path, pairs: list[Path], file: Path, *, most: int, center: bool, margin: bool
+    folder: Path, pairs: list[Path], file: Path, settings: FeatureConfig, *, visualize: bool
 ) -> None:
-    """Score retrieval on files of translations and print each language's share."""
+    """Score retrieval on files of translations and print the accuracy of each language."""
     from rich.console import Console
 
-    from isoglot.evaluate import best_layer
-    from isoglot.evaluate.run import add_scores, evaluate_retrieval, so_far
+    from isoglot.averaging import best_layer
+    from isoglot.evaluation.data import read_pairs
+    from isoglot.evaluation.evaluate import MAX_PAIRS, pair_scores
+    from isoglot.model_results import add_scores, existing_results
 
     terminal = Console(stderr=True)
-    before = so_far(folder, file)  # refuses scores of another model before there is work to lose
-    results = evaluate_retrieval(
+    before = existing_results(folder, file)  # refuses scores of another model before the work
+    scores = pair_scores(
         folder,
         pairs,
-        most=most,
-        center=center,
-        margin=margin,
+        settings,
         progress=lambda name: terminal.print(f"retrieval {name}"),
-        note=tell,
+        note=print_note,
     )
-    add_scores(before, results.scores, file)
-    layer, means = best_layer(results.scores)
+    add_scores(before, scores, file)
+    layer, means = best_layer(scores)
     for language, value in means.items():
         print(f"{language:<8} {100 * value:5.1f}")
     average = sum(means.values()) / len(means)
     print(
         f"{'average':<8} {100 * average:5.1f}   (layer {layer}, the best on average; all in {file})"
     )
+    if visualize:
+        write_visualizations(folder, file, read_pairs(pairs, settings.limit or MAX_PAIRS))
 
 
 def score_features(
     folder: Path,
     names: list[str],
     data: Path,
-    settings: FeatureSettings,
+    settings: FeatureConfig,
     file: Path,
     languages: tuple[str, ...] | None,
-    answers: Path | None,
+    predictions: Path | None,
 ) -> None:
-    """Score tasks that read features; print each one's first metric at its best layer."""
-    from rich.console import Console
-
-    from isoglot.cli.progress import Stages
-    from isoglot.evaluate.answers import write_answer
-    from isoglot.evaluate.run import evaluate_tasks
+    """Score tasks that read features; print the first metric of each at its best layer."""
+    from isoglot.cli.console import StageProgress
+    from isoglot.evaluation.evaluate import evaluate_tasks
 
     with ExitStack() as stack:
-        listen = None
-        if answers is not None:
-            answers.parent.mkdir(parents=True, exist_ok=True)
-            stream = stack.enter_context(answers.open("w", encoding="utf-8"))
-            listen = partial(write_answer, stream)
-        stages = stack.enter_context(Stages(Console(stderr=True)))
+        on_prediction = None
+        if predictions is not None:
+            from isoglot.evaluation.probing import write_prediction
+
+            predictions.parent.mkdir(parents=True, exist_ok=True)
+            stream = stack.enter_context(predictions.open("w", encoding="utf-8"))
+            on_prediction = partial(write_prediction, stream)
+        progress = stack.enter_context(StageProgress())
         results = evaluate_tasks(
             folder,
             names,
@@ -83,28 +80,25 @@ def score_features(
             settings,
             out=file,
             languages=languages,
-            progress=stages,
-            listen=listen,
-            note=tell,
+            progress=progress,
+            on_prediction=on_prediction,
+            note=print_note,
         )
     _print_tasks(results, names, settings, languages)
     print(f"all layers and metrics in {file}")
 
 
 def _print_tasks(
-    results: Results,
-    names: list[str],
-    settings: FeatureSettings,
-    languages: tuple[str, ...] | None,
+    results: Results, names: list[str], settings: FeatureConfig, languages: tuple[str, ...] | None
 ) -> None:
-    """Each task's first metric, at the layer that is best on average over the languages.
+    """The first metric of each task, at the layer that is best on average over the languages.
 
-    Only the languages asked for count: the results file may have more.
+    Only the given languages count: the results file may have more.
     """
-    from isoglot.cli.tables import print_table
-    from isoglot.evaluate import best_layer
+    from isoglot.averaging import best_layer
+    from isoglot.cli.console import print_table
     from isoglot.tasks import find_task
-    from isoglot.tasks.subsets import is_wanted
+    from isoglot.tasks.language_sets import is_selected
 
     rows = []
     for name in names:
@@ -115,7 +109,7 @@ def _print_tasks(
             score
             for score in results.scores
             if (score.task, score.version, score.metric, score.scenario) == shown
-            and is_wanted(score.language, languages)
+            and is_selected(score.language, languages)
         ]
         if not found:
             rows.append([task.name, "–", "not in the languages asked for", "", ""])
@@ -124,7 +118,7 @@ def _print_tasks(
             layer, means = best_layer(score for score in found if score.layer is not None)
         else:
             layer, means = None, {score.language: score.value for score in found}
-        average = "average" + _how_many(means, languages)
+        average = "average" + _coverage(means, languages)
         means[average] = sum(means.values()) / len(means)
         rows += [
             [task.name, language, metric, f"{100 * value:.1f}", "" if layer is None else str(layer)]
@@ -133,13 +127,13 @@ def _print_tasks(
     print_table(["task", "language", "metric", "percent", "layer"], rows)
 
 
-def _how_many(scored: Collection[str], languages: tuple[str, ...] | None) -> str:
-    """How many of the languages asked for an average is over, where some have no data."""
+def _coverage(scored: Collection[str], languages: tuple[str, ...] | None) -> str:
+    """How many of the given languages an average covers (` (18 of 36)`), if not all."""
     have = {
         code
         for language in scored
         for code in (language, *language.split("-"))
-        if code != "en" or language == "en"  # of a pair, English is no language of its own
+        if code != "en" or language == "en"  # a pair with English does not cover English
     }
     missing = set(languages or ()) - have
     if languages is None or not missing:
@@ -147,24 +141,33 @@ def _how_many(scored: Collection[str], languages: tuple[str, ...] | None) -> str
     return f" ({len(languages) - len(missing)} of {len(languages)})"
 
 
-def keep_exhibits(folder: Path, file: Path, pairs: dict[str, tuple[list[str], list[str]]]) -> None:
-    """Write the map and the grids of a report beside the results."""
-    from isoglot.evaluate.exhibits import exhibits_of_folder
-    from isoglot.exhibits import FILE
+def write_visualizations(folder: Path, file: Path, pairs: PairsByName) -> None:
+    """Write the visualizations of a report next to the results file."""
+    from isoglot.evaluation.visualize import visualize_folder
+    from isoglot.visualizations import FILE
 
-    exhibits_of_folder(folder, pairs).write(file.parent / FILE)
-    print(f"exhibits in {file.parent / FILE}")
+    visualize_folder(folder, pairs).write(file.parent / FILE)
+    print(f"visualizations in {file.parent / FILE}")
 
 
-def print_beside(first: Path, second: Path) -> None:
-    """The first facts of which two models say different things."""
+def visualize_tasks(
+    folder: Path, file: Path, tasks: list[str], data: Path, languages: tuple[str, ...] | None
+) -> None:
+    """Write visualizations of the sentence pairs of tasks."""
+    from isoglot.evaluation.visualize import sentence_pairs_of_tasks
+
+    write_visualizations(folder, file, sentence_pairs_of_tasks(tasks, data, languages))
+
+
+def print_differing_predictions(first: Path, second: Path) -> None:
+    """Print the first facts for which two models predict different objects."""
     from itertools import islice
 
-    from isoglot.cli.tables import print_table
-    from isoglot.evaluate.answers import side_by_side
+    from isoglot.cli.console import print_table
+    from isoglot.evaluation.probing import differing_predictions
 
     rows = [
-        [row["prompt"], row["answers"][0], row["said"], other["said"]]
-        for row, other in islice(side_by_side(first, second), _SHOWN)
+        [row["prompt"], row["answers"][0], row["predicted"], other["predicted"]]
+        for row, other in islice(differing_predictions(first, second), _MAX_DIFFERENCES)
     ]
-    print_table(["cloze", "right", "this model", "the other"], rows)
+    print_table(["prompt", "answer", "this model", "the other model"], rows)

@@ -1,30 +1,38 @@
-"""`isoglot show`: what there is to choose from, a recipe in full, a corpus at a glance."""
+"""`isoglot show`: lists of what a recipe can name; a recipe, a corpus or a model in detail."""
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from isoglot.cli import app
-from isoglot.cli.tables import print_table
+from isoglot.cli.console import print_table, write_page
+from isoglot.cli.options import MODEL, parse_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from isoglot.corpus import Corpus
 
 show = typer.Typer(
-    help="Show recipes, objectives, streams, tasks, protocols; a recipe in full; a corpus.",
+    help="List recipes, objectives, streams, tasks, protocols; show a recipe, corpus or model.",
     no_args_is_help=True,
 )
 app.add_typer(show, name="show")
 
-_MARKDOWN = typer.Option(False, "--markdown", help="As a Markdown table.")
+_MARKDOWN = typer.Option(False, "--markdown", help="Print a Markdown table.")
 
 
 @show.command()
 def recipes(
     markdown: bool = _MARKDOWN,
-    everything: bool = typer.Option(False, "--all", help="Ablations and the demo's recipes, too."),
+    everything: bool = typer.Option(
+        False, "--all", help="Also list ablations and the demo's recipes."
+    ),
 ) -> None:
-    """List the built-in recipes; with --all, those in folders too, and how they differ."""
+    """List the built-in recipes; with --all --markdown, also how each differs from its paper."""
     from isoglot.recipe import document
 
     names = document.built_in()
@@ -33,39 +41,38 @@ def recipes(
     if not markdown:
         print_table(["recipe", "what it trains"], [[n, r["summary"]] for n, r in found.items()])
         if len(shown) < len(names):
-            print(f"\n{len(names) - len(shown)} more, ablations most of them: --all")
+            print(f"\n{len(names) - len(shown)} more, mostly ablations: --all")
         return
-    head = ["recipe", "what it trains", "paper"]
-    rows = [[f"`{n}`", r["summary"], r.get("paper", "")] for n, r in found.items()]
+    print_table(
+        ["recipe", "what it trains", "paper"],
+        [[f"`{n}`", r["summary"], r.get("paper", "")] for n, r in found.items()],
+        markdown=True,
+    )
     if everything:
-        first: dict[str, str] = {}
-        head.append("differs from the paper")
-        for row, (name, recipe) in zip(rows, found.items(), strict=True):
-            differs = "; ".join(recipe.get("differs", []))
-            same = first.setdefault(differs, name)
-            row.append(differs if same == name else f"as `{same}`")
-    print_table(head, rows, markdown=True)
+        print("\n## Differences from the papers")
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for name, recipe in found.items():
+            groups.setdefault(tuple(recipe.get("differs") or ()), []).append(name)
+        groups.pop((), None)
+        for differs, same in groups.items():
+            print(f"\n{', '.join(f'`{name}`' for name in same)}:\n")
+            print("\n".join(f"- {difference}" for difference in differs))
 
 
 @show.command()
 def objectives(markdown: bool = _MARKDOWN) -> None:
-    """List the objectives that a stream of a recipe can name."""
-    from isoglot.objectives import OBJECTIVES
+    """List the training objectives that a stream of a recipe can name."""
+    from isoglot.objectives import all_objectives
 
-    if not markdown:
-        print_table(
-            ["objective", "what it does", "reads", "paper"],
-            [[kind.name, kind.line, ", ".join(kind.reads), kind.paper] for kind in OBJECTIVES],
-        )
-        return
-    print_table(
-        ["objective", "what it does", "reads", "paper", "file"],
-        [
-            [f"`{kind.name}`", kind.line, ", ".join(kind.reads), kind.paper, _file(kind)]
-            for kind in OBJECTIVES
-        ],
-        markdown=True,
-    )
+    headings = ["objective", "what it does", "reads", "paper"]
+    rows = []
+    for kind in all_objectives():
+        row = [kind.name, kind.summary, ", ".join(kind.reads), kind.paper]
+        if markdown:
+            file = f"`src/{kind.__module__.replace('.', '/')}.py`"
+            row = [f"`{kind.name}`", *row[1:], file]
+        rows.append(row)
+    print_table([*headings, "file"] if markdown else headings, rows, markdown=markdown)
 
 
 @show.command()
@@ -74,19 +81,19 @@ def streams() -> None:
     from isoglot.batching.streams import STREAMS
 
     print_table(
-        ["stream", "what one reads", "sources of kind"],
-        [[kind.kind, _first_line(kind), kind.reads] for kind in STREAMS],
+        ["stream", "what it draws", "reads sources of kind"],
+        [[kind.kind, (kind.__doc__ or "").split("\n")[0], kind.reads] for kind in STREAMS],
     )
 
 
 @show.command()
 def tasks(markdown: bool = _MARKDOWN) -> None:
     """List the tasks that `isoglot evaluate` and `isoglot finetune` score."""
-    from isoglot.tasks import TASKS
+    from isoglot.tasks import all_tasks
 
     rows = [
-        [task.name, task.kind, task.line, task.languages, task.metrics[0].name, task.licence]
-        for task in TASKS
+        [task.name, task.kind, task.summary, task.languages, task.metrics[0].name, task.licence]
+        for task in all_tasks()
     ]
     if markdown:
         rows = [[f"`{name}`", *others] for name, *others in rows]
@@ -100,7 +107,7 @@ def tasks(markdown: bool = _MARKDOWN) -> None:
 @show.command()
 def protocols() -> None:
     """List the fine-tuning settings that `isoglot finetune --protocol` can name."""
-    from isoglot.finetune.protocols import PROTOCOLS
+    from isoglot.finetuning.protocols import PROTOCOLS
 
     print_table(
         ["protocol", "where its settings are from", "seeds"],
@@ -112,12 +119,13 @@ def protocols() -> None:
 def recipe(
     name: str = typer.Argument(..., help="A built-in recipe (`isoglot show recipes`) or a file."),
     settings: list[str] = typer.Option(
-        [], "--set", help="Change a setting: path.to.it=value. May be given several times."
+        [], "--set", help="Change a setting: path.to.setting=value. May be repeated."
     ),
 ) -> None:
-    """Print a recipe with all its settings, each explained; save it as a start for your own.
+    """Print a recipe in full, with a sentence about each setting.
 
-    What a recipe extends is merged, what it leaves out is filled in. The output is a recipe too.
+    The recipe that it extends is merged, and defaults are filled in. The output is itself a recipe:
+    save and edit it.
     """
     from isoglot.recipe import load_recipe
     from isoglot.recipe.explain import explained
@@ -129,26 +137,79 @@ def recipe(
 def corpus(
     folder: Path = typer.Argument(..., help="A prepared corpus."),
     alpha: list[float] = typer.Option(
-        [0.7, 0.3],
-        help="Draw languages with p proportional to N^alpha. May be given several times.",
+        [0.7, 0.3], help="Show p proportional to N^alpha for each language. May be repeated."
     ),
-    samples: int = typer.Option(2, help="Lines of each source and language to show."),
-    html: Path | None = typer.Option(None, help="Write the same as an HTML page, too."),
+    samples: int = typer.Option(2, help="Sample lines of each source and language."),
+    html: Path | None = typer.Option(None, help="Also write an HTML page."),
 ) -> None:
-    """Show what a corpus holds, what was dropped, how often languages are drawn, and some lines."""
-    from isoglot.cli.corpus import show_corpus, write_page
+    """Show sizes, drop reasons, sampling probabilities and sample lines of a corpus."""
     from isoglot.corpus import Corpus
 
     opened = Corpus.open(folder, verify="never")
-    show_corpus(opened, alphas=alpha, samples=samples)
+    _print_corpus(opened, alphas=alpha, samples=samples)
     if html is not None:
-        write_page(opened, html, alphas=alpha, samples=samples)
+        from isoglot.report.page import corpus_page
+
+        title = f"Corpus {opened.folder.resolve().name}"
+        print()
+        write_page(html, corpus_page(opened, alphas=alpha, samples=samples, title=title))
 
 
-def _file(kind: type) -> str:
-    path = f"src/{kind.__module__.replace('.', '/')}.py"
-    return f"[{path.rpartition('/')[2]}]({path})"
+def _print_corpus(corpus: Corpus, *, alphas: Sequence[float], samples: int) -> None:
+    """Print counts, drop reasons, sampling probabilities and sample lines of a corpus."""
+    from isoglot.cli.knowledge import show_knowledge
+    from isoglot.cli.prepare import show_manifest
+    from isoglot.corpus.knowledge.store import FOLDER, MANIFEST
+    from isoglot.report.corpus_stats import sample_rows, sampling_shares
+
+    show_manifest(corpus.manifest)
+    print(f"\nfingerprint of the corpus: {corpus.fingerprint}")
+    print("\nSampling probability of each language, p ∝ N^alpha, N counted in sentences:\n")
+    print_table(
+        ["sources of kind", "language", "share of N", *(f"alpha = {alpha:g}" for alpha in alphas)],
+        (
+            [draw.kind, draw.language, *(f"{100 * p:.1f} %" for p in (draw.share, *draw.drawn))]
+            for draw in sampling_shares(corpus.manifest, alphas)
+        ),
+    )
+    if (corpus.folder / FOLDER / MANIFEST).is_file():
+        print("\nKnowledge of entities, from Wikipedia and Wikidata:\n")
+        show_knowledge(corpus.knowledge, alphas=alphas)
+    if samples > 0:
+        print("\nSample training lines, decoded from their token ids:\n")
+        print_table(
+            ["source", "language", "text"],
+            (
+                [sample.source, sample.language, "  |  ".join(sample.texts)]
+                for sample in sample_rows(corpus, samples)
+            ),
+        )
 
 
-def _first_line(kind: type) -> str:
-    return (inspect.getdoc(kind) or "").split("\n")[0]
+@show.command()
+def model(
+    folder: Path = MODEL,
+    settings: list[str] = typer.Option(
+        [], "--set", help="Change a model setting: norm_dtype=float32. May be repeated."
+    ),
+) -> None:
+    """Show the size of a model and every change that Isoglot makes in it before training."""
+    from isoglot.cli.console import disable_progress_bars
+    from isoglot.model_results import model_folder
+    from isoglot.models.config import ModelConfig
+    from isoglot.models.optimizations import describe_model
+
+    disable_progress_bars()
+    found = model_folder(folder)
+    config = ModelConfig(init_from=str(found), **parse_settings(settings, ModelConfig))
+    described = describe_model(found, config)
+    print(
+        f"{described.architecture}: {described.num_layers} layers × {described.hidden_size}, "
+        f"vocabulary {described.vocabulary_size:,}, {described.max_positions:,} positions, "
+        f"{described.num_parameters:,} parameters\n"
+    )
+    rows = []
+    for one in described.optimizations:
+        change = one.optimization
+        rows.append([change.name, change.changes, change.why, one.active, str(one.num_layers)])
+    print_table(["optimization", "change", "reason", "active", "layers"], rows)

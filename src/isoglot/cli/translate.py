@@ -1,13 +1,17 @@
-"""`isoglot translate`: translate lines of text, and score them where references are given."""
+"""`isoglot translate`: translate lines of text; with references, score them with BLEU."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from isoglot.cli import app
+from isoglot.cli import app, options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _EXAMPLE = """
 Examples:
@@ -18,94 +22,84 @@ Examples:
 
     isoglot translate runs/unmt-mass --from de --to en --reference test.en < test.de > out.en
 
-Settings: method (greedy, beam, sample), beams, length_penalty, temperature, longer_by, more.
+Settings: method (greedy, beam, sample), num_beams, length_penalty, temperature, max_length_a,
+max_length_b.
 """
 
 
 @app.command(epilog=_EXAMPLE)
 def translate(
-    model: Path = typer.Argument(..., help="A run with a decoder, or its Hugging Face folder."),
-    source: str = typer.Option(..., "--from", help="Code of the language of the lines."),
-    target: str = typer.Option(..., "--to", help="Code of the language to translate into."),
+    model: Path = typer.Argument(
+        ..., help="A run of an encoder-decoder, or its Hugging Face folder."
+    ),
+    source: str = typer.Option(..., "--from", help="Language code of the input."),
+    target: str = typer.Option(..., "--to", help="Language code of the output."),
     reference: Path | None = typer.Option(
-        None, "--reference", "-r", help="Translations to compare with, a line each: prints BLEU."
+        None, "--reference", "-r", help="Reference translations, one a line; prints BLEU."
     ),
     out: Path | None = typer.Option(
-        None, "--out", "-o", help="Where to keep the scores.", show_default="MODEL/results.json"
+        None, "--out", "-o", help="Results file.", show_default="MODEL/results.json"
     ),
     settings: list[str] = typer.Option(
-        [], "--set", help="Change how it writes: method=beam. May be given several times."
+        [], "--set", help="Change a setting of generation: method=beam. May be repeated."
     ),
-    seed: int = typer.Option(0, "--seed", help="Of method=sample: another one, other words."),
+    seed: int = typer.Option(0, "--seed", help="Random seed of method=sample."),
 ) -> None:
     """Translate lines from standard input to standard output.
 
-    BLEU goes to standard error and into a results file, under the name of the reference file:
-    sacrebleu's, with its signature, and what multi-bleu.perl computes on words as Moses cuts them.
+    With --reference, BLEU goes to standard error and into the results file, under the name of the
+    reference file: sacrebleu's with its signature, and multi-bleu.perl's on Moses-tokenized text.
     """
     import torch
 
-    from isoglot.cli.asking import changed, results_file
-    from isoglot.cli.progress import without_bars_of_others
-    from isoglot.evaluate.bleu import as_scores, bleu, check_number, check_ready
-    from isoglot.evaluate.run import add_scores, model_folder, so_far
+    from isoglot.cli.console import disable_progress_bars
+    from isoglot.evaluation.bleu import as_scores, bleu, check_number, check_ready
+    from isoglot.model_results import add_scores, existing_results, model_folder
+    from isoglot.models.config import GenerationConfig
     from isoglot.models.translator import Translator
-    from isoglot.models.writing import WritingConfig
 
-    without_bars_of_others()
-    config = WritingConfig(**changed(settings, WritingConfig))
-    how = config.in_words() + (f", seed {seed}" if config.method == "sample" else "")
+    disable_progress_bars()
+    config = GenerationConfig(**options.parse_settings(settings, GenerationConfig))
+    how = config.describe() + (f", seed {seed}" if config.method == "sample" else "")
     folder = model_folder(model)
     translator = Translator.open(folder)
     for code in (source, target):
         translator.language(code)
-    lines = _lines(sys.stdin.buffer.read(), "standard input")
-    references = None if reference is None else _lines_of(reference)
+    lines = _read_lines(sys.stdin.buffer.read, "standard input")
+    references = None if reference is None else _read_lines(reference.read_bytes, str(reference))
     if references is not None:
         check_number(lines, references)
         check_ready(target)
-        file = results_file(out, model)
-        before = so_far(folder, file)  # refuses another model's before there is work to lose
+        file = options.results_file(out, model)
+        # refuses results of another model before translating
+        results = existing_results(folder, file)
     torch.manual_seed(seed)
-    written = dict(translator.translate(lines, source, target, config, note=_note))
+    written = dict(translator.translate(lines, source, target, config, note=options.print_note))
     translations = [written[number] for number in range(len(lines))]
     sys.stdout.flush()
-    # as bytes: what is read is UTF-8, and so is what is written, whatever the terminal's locale
+    # written as bytes: UTF-8 in and out, whatever the locale
     sys.stdout.buffer.write("".join(f"{line}\n" for line in translations).encode())
-    if reference is None or references is None:
-        return
-    found = bleu(translations, references, target)
-    languages = f"{source}-{target}"
-    scores = as_scores(found, languages, of=f"{reference.name}, {how}")
-    add_scores(before, scores, file)
-    print(
-        f"{languages}: BLEU {found.sacrebleu:.2f} ({found.signature}), multi-bleu "
-        f"{found.multi_bleu:.2f}, {found.empty} of {found.count} translations empty; {file}",
-        file=sys.stderr,
-    )
+    if reference is not None and references is not None:
+        found = bleu(translations, references, target)
+        languages = f"{source}-{target}"
+        add_scores(results, as_scores(found, languages, of=f"{reference.name}, {how}"), file)
+        scores = (
+            f"BLEU {found.sacrebleu:.2f} ({found.signature}), multi-bleu {found.multi_bleu:.2f}"
+        )
+        empty = f"{found.num_empty} of {found.count} translations empty"
+        print(f"{languages}: {scores}, {empty}; {file}", file=sys.stderr)
 
 
-def _lines_of(file: Path) -> list[str]:
+def _read_lines(read: Callable[[], bytes], name: str) -> list[str]:
+    """The lines of a UTF-8 text, split at LF and CR LF only."""
     from isoglot.errors import IsoglotError
 
     try:
-        return _lines(file.read_bytes(), str(file))
+        lines = read().decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     except OSError as error:
-        raise IsoglotError(f"{file} cannot be read: {error}.") from error
-
-
-def _lines(content: bytes, name: str) -> list[str]:
-    """The lines of a text in UTF-8; only the usual ends of lines are ends."""
-    from isoglot.errors import IsoglotError
-
-    try:
-        lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+        raise IsoglotError(f"{name} cannot be read: {error}.") from error
     except UnicodeDecodeError as error:
         raise IsoglotError(
             f"{name} cannot be read: it is not in UTF-8 ({error}). Convert it first."
         ) from error
     return lines if lines[-1] else lines[:-1]
-
-
-def _note(said: str) -> None:
-    print(f"note: {said}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`isoglot transplant`: an existing model with another tokenizer's vocabulary."""
+"""`isoglot transplant` and `isoglot vocabulary`: change the vocabulary of an existing model."""
 
 from __future__ import annotations
 
@@ -9,23 +9,28 @@ from typing import TYPE_CHECKING
 import typer
 
 from isoglot.cli import app
-from isoglot.cli.tables import print_table
+from isoglot.cli.console import describe_counts, disable_progress_bars, print_table
+from isoglot.cli.options import parse_settings
 
 if TYPE_CHECKING:
-    from isoglot.models.transplant import Report, TransplantConfig
+    from isoglot.models.transplant.config import TransplantConfig
+    from isoglot.models.transplant.report import TransplantReport
 
-DICTIONARIES = typer.Option(
+vocabulary = typer.Typer(
+    help="Add words to a model's vocabulary, or trim it to the tokens that given text uses.",
+    no_args_is_help=True,
+)
+app.add_typer(vocabulary, name="vocabulary")
+
+_SOURCE = typer.Argument(..., help="Hugging Face folder of a masked language model.")
+_OUT = typer.Option(..., "--out", "-o", help="Folder of the new model.")
+_DICTIONARIES = typer.Option(
     [],
     "--dictionary",
     "-d",
-    help="A file with a word and its translation on each line, in any order of the languages. "
-    "May be given several times.",
+    help="File with a word and its translation on each line, in either order. May be repeated.",
 )
-SETTINGS = typer.Option(
-    [], "--set", help="Change a setting: fallback=pieces. May be given several times."
-)
-OUT = typer.Option(..., "--out", "-o", help="Folder of the new model.")
-SOURCE = typer.Argument(..., help="A Hugging Face folder: a masked language model, its tokenizer.")
+_SETTINGS = typer.Option([], "--set", help="Change a setting: fallback=subwords. May be repeated.")
 
 _EXAMPLE = """
 Examples:
@@ -34,60 +39,108 @@ Examples:
 
     isoglot transplant models/english -t corpora/mine/tokenizer -d en-sw.txt -o models/start
 
-Settings: initialise (both, body, embeddings, none), fallback (random, pieces, zero), translations
-(mean, first), dictionaries, source_column (either, first, second), max_broken, positions, seed.
+Settings: initialize (both, body, embeddings, none), fallback (random, subwords, zero), translations
+(mean, first), dictionaries, source_column (either, first, second), max_malformed_ratio,
+max_positions, seed.
 """
 
 
 @app.command(epilog=_EXAMPLE)
 def transplant(
-    source: Path = SOURCE,
+    source: Path = _SOURCE,
     tokenizer: Path = typer.Option(
-        ..., "--tokenizer", "-t", help="Folder of the tokenizer whose vocabulary it gets."
+        ..., "--tokenizer", "-t", help="Folder of the tokenizer with the new vocabulary."
     ),
-    dictionary: list[Path] = DICTIONARIES,
-    out: Path = OUT,
-    settings: list[str] = SETTINGS,
+    dictionary: list[Path] = _DICTIONARIES,
+    out: Path = _OUT,
+    settings: list[str] = _SETTINGS,
 ) -> None:
-    """Give a model the vocabulary of another tokenizer: the start of a cross-lingual one (MetaXLM).
+    """Give a model the vocabulary of another tokenizer, as the start of a cross-lingual model.
 
-    Its body stays. Each new token begins as the source's token that spells the same, or as its
-    translation's; the table says how many did.
+    The body stays unchanged (MetaXLM). The vector of each new token is copied from the source token
+    with the same spelling, or from its translation; the printed table counts both.
     """
-    from isoglot.cli.asking import changed
-    from isoglot.cli.progress import without_bars_of_others
-    from isoglot.models.transplant import TransplantConfig
-    from isoglot.models.transplant import transplant as run
+    from isoglot.models.transplant.config import TransplantConfig
+    from isoglot.models.transplant.run import transplant as run
 
-    without_bars_of_others()
-    config = with_dictionaries(TransplantConfig(**changed(settings, TransplantConfig)), dictionary)
-    show_report(run(source, tokenizer, out, config))
-    print(f"\nmodel: {out}")
+    disable_progress_bars()
+    config = TransplantConfig(**parse_settings(settings, TransplantConfig))
+    _print_report(run(source, tokenizer, out, _add_dictionaries(config, dictionary)), out)
 
 
-def with_dictionaries(config: TransplantConfig, files: list[Path]) -> TransplantConfig:
-    """The settings with these dictionaries too."""
+@vocabulary.command()
+def grow(
+    source: Path = _SOURCE,
+    words: Path | None = typer.Option(None, "--words", "-w", help="File with one word a line."),
+    text: list[Path] = typer.Option(
+        [],
+        "--text",
+        help="Text of a new language, one sentence a line, to choose words from. May be repeated.",
+    ),
+    number: int = typer.Option(5000, min=1, help="Maximum number of words chosen from the text."),
+    dictionary: list[Path] = _DICTIONARIES,
+    out: Path = _OUT,
+    settings: list[str] = _SETTINGS,
+) -> None:
+    """Add words to a model's vocabulary; text without these words is tokenized as before.
+
+    The vector of a new word is that of the token with the same spelling, that of its translation,
+    or the mean of its subwords. --text chooses the words that save most tokens.
+    """
+    from isoglot.models.transplant.config import TransplantConfig
+    from isoglot.models.transplant.run import grow as run
+    from isoglot.models.transplant.tokens import TokenizerTokens
+    from isoglot.models.transplant.used_tokens import most_split_words, read_words
+
+    if words is None and not text:
+        raise typer.BadParameter("give --words FILE, or --text FILE to choose words from")
+    disable_progress_bars()
+    chosen = [] if words is None else read_words(words)
+    if text:
+        chosen += most_split_words(TokenizerTokens.open(source), text, number)
+    config = TransplantConfig(
+        **{"fallback": "subwords", **parse_settings(settings, TransplantConfig)}
+    )
+    _print_report(run(source, out, chosen, _add_dictionaries(config, dictionary)), out)
+
+
+@vocabulary.command()
+def trim(
+    source: Path = _SOURCE,
+    text: list[Path] = typer.Option(
+        ..., "--text", help="Text in any language, one sentence a line. May be repeated."
+    ),
+    min_count: int = typer.Option(1, min=1, help="Fewest occurrences of a token that is kept."),
+    out: Path = _OUT,
+) -> None:
+    """Keep only the tokens that given text uses, in the model and in its tokenizer.
+
+    Text that needs no other tokens is split as before and gets the same logits.
+    """
+    from isoglot.models.transplant.run import trim as run
+
+    disable_progress_bars()
+    _print_report(run(source, out, texts=text, min_count=min_count), out)
+
+
+def _add_dictionaries(config: TransplantConfig, files: list[Path]) -> TransplantConfig:
     return replace(config, dictionaries=(*config.dictionaries, *map(str, files)))
 
 
-def show_report(report: Report) -> None:
-    """Print how tokens were matched, what dictionaries gave, and sizes before and after."""
+def _print_report(report: TransplantReport, out: Path) -> None:
+    """Print how tokens were matched, what dictionaries contributed, and sizes before and after."""
     total = sum(report.kinds.values())
-    rows = [
-        [kind, f"{number:,}", f"{100 * number / total:.1f} %", _some(report.examples.get(kind, []))]
-        for kind, number in report.kinds.items()
-    ]
-    print_table(["from", "tokens", "share", "such as"], rows)
+    rows = []
+    for kind, number in report.kinds.items():
+        few = [example for example in report.examples.get(kind, [])[:3] if len(example) <= 24]
+        rows.append([kind, f"{number:,}", f"{100 * number / total:.1f} %", ", ".join(few)])
+    print_table(["from", "tokens", "share", "examples"], rows)
     if report.dictionaries:
         print()
         print_table(
             ["dictionary", "entries", "dropped"],
             [
-                [
-                    counts.file,
-                    f"{counts.entries:,}",
-                    ", ".join(f"{number:,} {reason}" for reason, number in counts.dropped.items()),
-                ]
+                [counts.file, f"{counts.entries:,}", describe_counts(counts.dropped)]
                 for counts in report.dictionaries
             ],
         )
@@ -101,8 +154,4 @@ def show_report(report: Report) -> None:
     )
     for note in report.notes:
         print(note)
-
-
-def _some(examples: list[str]) -> str:
-    """A few examples that fit a line."""
-    return ", ".join(example for example in examples[:3] if len(example) <= 24)
+    print(f"\nmodel: {out}")

@@ -1,16 +1,24 @@
-"""What is known of languages by their codes: one code for each, and the scripts it is written in.
+"""Languages: one code for each, and their scripts, by a table or counted in a corpus.
 
-Settings name languages as their users do: `en`, `eng`, `zh_Hant`, `deu_1901`. Libraries know the
-two-letter codes, and the scripts of a language are looked up under them too. A language that is
-not listed is written in any script.
+Settings name languages as their users do: `en`, `eng`, `zh_Hant`, `deu_1901`. Libraries, and the
+table of scripts, use two-letter codes. The script of a letter is the first word of its Unicode name
+(LATIN, CYRILLIC, CJK, ...), that of a token the script of most of its letters. The scripts of a
+corpus's language are counted in its text, so that they are right for any language.
 """
 
 from __future__ import annotations
 
+import unicodedata
+from collections import Counter
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from isoglot.corpus.storage.corpus import Corpus
+    from isoglot.types import BoolArray, IntArray
 
 _LONGER_CODES = (
     "afr:af amh:am ara:ar arb:ar asm:as aze:az azj:az bel:be ben:bn bod:bo bos:bs bre:br "
@@ -50,29 +58,16 @@ _OF_THEIR_OWN = (
     "ka:GEORGIAN km:KHMER kn:KANNADA lo:LAO ml:MALAYALAM my:MYANMAR or:ORIYA pa:GURMUKHI "
     "si:SINHALA ta:TAMIL te:TELUGU th:THAI"
 )
-
 SCRIPTS: Mapping[str, tuple[str, ...]] = {
-    **{
-        code: tuple(scripts.split())
-        for scripts, codes in _WRITTEN.items()
-        for code in codes.split()
-    },
-    **{code: (script,) for code, script in (pair.split(":") for pair in _OF_THEIR_OWN.split())},
-}
+    code: tuple(scripts.split()) for scripts, codes in _WRITTEN.items() for code in codes.split()
+} | {code: (script,) for code, script in (pair.split(":") for pair in _OF_THEIR_OWN.split())}
 """Language -> scripts, each the first word of its letters' Unicode names."""
 
-_SUBTAGS: Mapping[str, tuple[str, ...]] = {
-    "arab": ("ARABIC",),
-    "beng": ("BENGALI",),
-    "cyrl": ("CYRILLIC",),
-    "deva": ("DEVANAGARI",),
-    "grek": ("GREEK",),
-    "hans": ("CJK",),
-    "hant": ("CJK",),
-    "hebr": ("HEBREW",),
-    "latn": ("LATIN",),
-    "mong": ("MONGOLIAN",),
-}
+_SUBTAG_SCRIPTS = (
+    "arab:ARABIC beng:BENGALI cyrl:CYRILLIC deva:DEVANAGARI grek:GREEK hans:CJK hant:CJK "
+    "hebr:HEBREW latn:LATIN mong:MONGOLIAN"
+)
+_SUBTAGS: Mapping[str, str] = dict(pair.split(":") for pair in _SUBTAG_SCRIPTS.split())
 
 
 def plain_code(language: str) -> str:
@@ -85,5 +80,50 @@ def scripts_of(language: str) -> tuple[str, ...]:
     """The scripts a language is written in, or the one its own name says (`sr_Latn`)."""
     for part in language.replace("-", "_").split("_")[1:]:
         if part.lower() in _SUBTAGS:
-            return _SUBTAGS[part.lower()]
+            return (_SUBTAGS[part.lower()],)
     return SCRIPTS.get(plain_code(language), ())
+
+
+NO_SCRIPT = -1
+"""The script of a token without letters: digits, punctuation, single bytes."""
+_SAMPLED_ROWS = 2000
+_MIN_SHARE = 0.1
+
+
+def script_of(token: str) -> str | None:
+    """The script of most of a token's letters; None where there are none."""
+    found = Counter(
+        unicodedata.name(letter, "UNNAMED").split(maxsplit=1)[0].split("-")[0]
+        for letter in token
+        if letter.isalpha()
+    )
+    return max(sorted(found), key=lambda script: found[script]) if found else None
+
+
+def scripts_of_tokens(tokens: Sequence[str]) -> tuple[IntArray, tuple[str, ...]]:
+    """The script of each token as a number, and the scripts' names; `NO_SCRIPT` without letters."""
+    found = [script_of(token) for token in tokens]
+    names = tuple(sorted({script for script in found if script is not None}))
+    numbers = {script: number for number, script in enumerate(names)}
+    return np.array(
+        [NO_SCRIPT if script is None else numbers[script] for script in found], np.int32
+    ), names
+
+
+def scripts_of_languages(corpus: Corpus, token_scripts: IntArray, num_scripts: int) -> BoolArray:
+    """(languages, scripts): whether 10 % of a language's tokens with letters are in the script."""
+    counts = np.zeros((len(corpus.languages), num_scripts), np.int64)
+    for source, entry in corpus.manifest.sources.items():
+        for name in entry.languages:
+            table = corpus.table(source, name, "train")
+            codes = name.split("-") if entry.kind == "pairs" else [name]
+            for code, column in zip(codes, table.columns, strict=True):
+                num_sampled = min(_SAMPLED_ROWS, table.num_rows)
+                rows = np.unique(np.linspace(0, table.num_rows - 1, num_sampled).astype(int))
+                ids = [table.ids(column, int(row)) for row in rows]
+                scripts = token_scripts[np.concatenate([np.zeros(0, np.int32), *ids])]
+                counts[corpus.languages.index(code)] += np.bincount(
+                    scripts[scripts != NO_SCRIPT], minlength=num_scripts
+                )
+    totals = np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    return np.asarray(counts / totals >= _MIN_SHARE)

@@ -1,6 +1,6 @@
-"""Training runs side by side, each in a process of its own with one thread.
+"""The demo's training runs: several processes of one thread each, with progress and time left.
 
-Models as small as the demo's gain nothing from a second thread; a second run does.
+Models as small as the demo's gain nothing from a second thread; a second run in parallel does.
 """
 
 from __future__ import annotations
@@ -9,40 +9,51 @@ import multiprocessing
 import os
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
 
-from isoglot.demo.world import TEST_PAIRS
+from isoglot.demo.testbed_corpus import TEST_PAIRS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+REPORT_SECONDS = 15.0
+"""About how long scoring and the report take after the last run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One training run of the demo, to be run in a process of its own."""
+    """One training run of the demo; `init_from` is the model folder it starts from."""
 
     label: str
     recipe: str
     corpus: Path
     out: Path
     seed: int
-    start: Path | None
+    num_steps: int
+    init_from: Path | None = None
+    settings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What a run reached: centred accuracy@1 by language, in percent, and the layer read."""
+class JobScores:
+    """Retrieval scores of a trained model: centred accuracy@1 by language, in percent."""
 
     label: str
     seed: int
     model: Path
-    tokens: int
+    num_tokens: int
     layer: int
+    """The layer with the best centred average."""
     by_language: dict[str, float]
-    plain: float
+    uncentred: float
     """The average over languages without centring, at the layer best for that."""
 
     @property
@@ -51,22 +62,107 @@ class Outcome:
         return mean(self.by_language.values())
 
 
-def run_jobs(jobs: list[Job], told: Any) -> list[Outcome]:
-    """Run jobs side by side, one thread each."""
+@contextmanager
+def job_runner(
+    jobs: list[Job], terminal: Console
+) -> Iterator[Callable[[list[Job]], Iterator[JobScores]]]:
+    """A function that trains and scores jobs in parallel and yields scores as they finish.
+
+    Args:
+        jobs: all jobs there will be, in order: the time left is that of all of them.
+        terminal: shows a progress bar per job; a log file gets a line at each quarter.
+    """
     context = multiprocessing.get_context("spawn")
-    side_by_side = min(len(jobs), os.cpu_count() or 1)
-    with ProcessPoolExecutor(side_by_side, context, _listen, (told,)) as pool:
-        return list(pool.map(_train, jobs))
+    num_workers = min(len(jobs), os.cpu_count() or 1)
+    with context.Manager() as manager, _Bars(jobs, num_workers, terminal) as bars:
+        queue = manager.Queue()
+        listener = threading.Thread(target=bars.listen, args=(queue,), daemon=True)
+        listener.start()
+        try:
+            with ProcessPoolExecutor(num_workers, context, _start_worker, (queue,)) as pool:
+                yield lambda some: (
+                    future.result()
+                    for future in as_completed([pool.submit(_train, job) for job in some])
+                )
+        finally:
+            queue.put(None)
+            listener.join(timeout=5)
 
 
-_told: Any = None
+class _Bars:
+    """Progress bars of all jobs, and an estimate of the seconds left."""
+
+    def __init__(self, jobs: list[Job], num_workers: int, terminal: Console) -> None:
+        self._jobs, self._num_workers, self._terminal = jobs, num_workers, terminal
+        self._left = {job.out.name: job.num_steps for job in jobs}
+        self._steps = dict(self._left)
+        self._first: dict[str, tuple[float, int]] = {}
+        """When the first step of a job was seen, and the steps left then."""
+        self._quarters: dict[str, int] = {}
+        self._progress = Progress(
+            TextColumn("{task.description:<18}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("{task.fields[note]}"),
+            console=terminal,
+            disable=not terminal.is_terminal,
+        )
+        self._tasks = {
+            name: self._progress.add_task(name, total=steps, note="")
+            for name, steps in {**self._left, "all": sum(self._left.values())}.items()
+        }
+
+    def __enter__(self) -> _Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def listen(self, queue: Any) -> None:
+        """Show the steps that the processes report, until a None comes."""
+        while (news := queue.get()) is not None:
+            self._show(*news)
+
+    def _show(self, name: str, step: int, losses: dict[str, float]) -> None:
+        done = step / self._steps[name]
+        self._left[name] = self._steps[name] - step
+        self._first.setdefault(name, (time.monotonic(), self._left[name]))
+        note = "  ".join(f"{objective} {loss:.2f}" for objective, loss in losses.items())
+        left = f"about {self._seconds_left():.0f} s left"
+        self._progress.update(self._tasks[name], completed=step, note=note)
+        total = sum(self._steps.values()) - sum(self._left.values())
+        self._progress.update(self._tasks["all"], completed=total, note=left)
+        if not self._terminal.is_terminal and int(4 * done) > self._quarters.get(name, 0):
+            self._quarters[name] = int(4 * done)
+            self._terminal.print(f"{name:<18} {100 * done:3.0f} %  {note}  ({left})")
+
+    def _seconds_left(self) -> float:
+        """The first job runs alone, the others in order on the workers as they become free."""
+        now = time.monotonic()
+        seen = [
+            ((now - began) / (left - self._left[name]), left - self._left[name])
+            for name, (began, left) in self._first.items()
+            if left > self._left[name]
+        ]
+        steps = sum(count for _, count in seen) or 1
+        per_step = sum(seconds * count for seconds, count in seen) / steps
+        first, *rest = (self._left[job.out.name] for job in self._jobs)
+        workers = [0] * self._num_workers
+        for left in rest:
+            workers[workers.index(min(workers))] += left
+        return (first + max(workers)) * per_step + REPORT_SECONDS
 
 
-def _listen(told: Any) -> None:
-    """In a run's process: where to tell how far it is."""
-    global _told  # noqa: PLW0603 (a pool's processes are set up in no other way)
-    _told = told
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+# --- in the process of a run ------------------------------------------------------------------
+
+_queue: Any = None
+
+
+def _start_worker(queue: Any) -> None:
+    global _queue  # noqa: PLW0603 (an initializer of a pool has no other way)
+    _queue = queue
+    threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
     import torch
     from transformers.utils import logging
 
@@ -74,54 +170,57 @@ def _listen(told: Any) -> None:
     logging.disable_progress_bar()
 
 
-def _end_with(parent: int) -> None:
-    """End when the demo does, however it ends: nobody would look at what is trained on."""
+def _exit_with_parent(parent: int) -> None:
+    """Exit when the demo's own process is gone, even if it was killed."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
 
 
-def _train(job: Job) -> Outcome:
-    """Train and score one model, in a process of its own."""
+def _train(job: Job) -> JobScores:
+    """Train, or continue from the newest checkpoint, and score."""
     from isoglot.corpus import Corpus
-    from isoglot.pretrain.run import pretrain
+    from isoglot.pretraining.run import pretrain
     from isoglot.recipe import dump, load_recipe
 
-    recipe = load_recipe(job.recipe, [f"seed={job.seed}"])
-    if job.start is not None:
-        recipe = replace(recipe, model=replace(recipe.model, start=str(job.start), size=None))
-    corpus = Corpus.open(job.corpus)
-    steps = sum(stage.steps or 0 for stage in recipe.stages)
+    recipe = load_recipe(job.recipe, [f"seed={job.seed}", *job.settings])
+    if job.init_from is not None:
+        recipe = replace(
+            recipe, model=replace(recipe.model, init_from=str(job.init_from), size=None)
+        )
     done = pretrain(
         recipe,
-        corpus,
+        Corpus.open(job.corpus),
         job.out,
         resume=job.out.exists(),
         name=recipe.name,
         recipe_text=dump(recipe),
-        terminal=Console(quiet=True),
-        on_step=lambda step: _told.put((job.out.name, step.step / steps, step.losses)),
+        console=Console(quiet=True),
+        on_step=lambda step: _queue.put((job.out.name, step.step, step.losses)),
     )
     assert done.model is not None
+    _queue.put((job.out.name, job.num_steps, {}))
     return _score(job, done.model, done.tokens)
 
 
-def _score(job: Job, model: Path, tokens: int) -> Outcome:
-    from isoglot.evaluate import best_layer
-    from isoglot.evaluate.run import evaluate_retrieval
+def _score(job: Job, model: Path, num_tokens: int) -> JobScores:
+    from isoglot.averaging import best_layer
+    from isoglot.evaluation.evaluate import evaluate
+    from isoglot.evaluation.settings import FeatureConfig
 
     files = sorted((job.corpus.parent / "raw/test").glob("*.tsv"))
-    plain, centred = (
-        evaluate_retrieval(model, files, most=TEST_PAIRS, center=center) for center in (False, True)
+    uncentred, centred = (
+        evaluate(model, pairs=files, features=FeatureConfig(limit=TEST_PAIRS, center=center))
+        for center in (False, True)
     )
-    replace(plain, scores=plain.scores + centred.scores).write(job.out / "results.json")
+    uncentred.merged(centred.scores).write(job.out / "results.json")
     layer, values = best_layer(centred.scores)
-    return Outcome(
+    return JobScores(
         label=job.label,
         seed=job.seed,
         model=model,
-        tokens=tokens,
+        num_tokens=num_tokens,
         layer=layer,
         by_language={name.split("-")[1]: 100 * value for name, value in values.items()},
-        plain=100 * mean(best_layer(plain.scores)[1].values()),
+        uncentred=100 * mean(best_layer(uncentred.scores)[1].values()),
     )

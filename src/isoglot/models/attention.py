@@ -1,18 +1,18 @@
-"""Who sees whom inside packed rows: the mask rule, written once and realised twice.
+"""Attention inside packed rows: the mask rule, written once, for SDPA, FlexAttention and cuDNN.
 
-    sees(q, k) = same_sequence(q, k) and (ALLOW[rule][part(q), part(k)] or q == k)
+    sees(q, k) = same_sequence(q, k) and (ALLOW[rule][role(q), role(k)] or q == k)
 
-Reads `Rows`; gives transformers' encoders a mask that they take as it is: an additive
-(B, 1, L, L) tensor for SDPA, or a `BlockMask` for FlexAttention. Both evaluate the same function,
-so they cannot drift apart. Padding sees itself and nothing else: no row of a softmax is empty.
-cuDNN gets none where every row is one whole sequence: reading a mask takes it a third of its time.
+Reads `Rows`; gives transformers' encoders a mask: an additive (B, 1, L, L) tensor for SDPA and
+cuDNN, or a `BlockMask` for FlexAttention. Both come from one function, so they cannot differ.
+Padding sees only itself: no row of a softmax is empty. cuDNN gets no mask where every row is one
+whole sequence: reading a mask takes a third of its time.
 
-Encoders with local layers (ModernBERT) take one mask per kind of layer. Their window is measured on
-`positions` inside a part and is not applied between the parts: a slot of a translation stands at
-its own sentence's position, which says nothing about where its counterpart stands in the other.
+Encoders with local layers (ModernBERT) take one mask for each layer type. Their window is measured
+on `positions` between tokens of one role and is not applied between roles: a slot of a translation
+has the position of its own sentence, which does not relate to positions in the other sentence.
 
-`PACKED` names the attention function registered with transformers. It looks at the mask it is
-handed, so one opened model runs under either realisation, wherever its weights are.
+`PACKED_ATTENTION` is the name of the attention function registered with transformers. It chooses
+the kernel by the type of the mask, so that one model runs with each, on any device.
 """
 
 from __future__ import annotations
@@ -40,51 +40,54 @@ if TYPE_CHECKING:
 
 Implementation = Literal["sdpa", "flex", "cudnn"]
 Mask = Tensor | BlockMask
-MaskRule = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+MaskFunction = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
-MASKED = 512
-"""The longest rows whose mask is written out for cuDNN, unless it is asked for by name."""
+MAX_CUDNN_MASK_LENGTH = 512
+"""The longest rows with a mask that `auto` gives to cuDNN: a mask grows with the length squared."""
+
+FLEX_BLOCK_TOKENS = 128
+"""FlexAttention's block. With shorter rows its backward pass gives NaN (H200, torch 2.11)."""
 
 NO_MASK = torch.Size((1, 1, 1, 1))
-"""The shape that stands for no mask. Where there is none at all, transformers makes one."""
+"""The shape of a placeholder: transformers builds a mask of its own where it gets none."""
 
-PACKED = "packed_rows"
-"""The name under which transformers' models find `packed_attention`."""
+PACKED_ATTENTION = "packed_rows"
+"""The name of `packed_attention` in transformers' attention interface."""
 
-HALVES = (torch.bfloat16, torch.float16)
+HALF_DTYPES = (torch.bfloat16, torch.float16)
 _HOPPER = (9, 0)
 
-LOCAL = "sliding_attention"
-"""What transformers calls a layer that sees a window only; every other kind sees everything."""
+LOCAL_LAYER = "sliding_attention"
+"""transformers' name of the layer type with a window; all other types see the whole sequence."""
 
 
-@torch.compiler.disable  # compiled on its own, whatever the caller compiles
-def masks(
+@torch.compiler.disable  # compiled separately, whatever the caller compiles
+def build_masks(
     rows: Rows, config: Any, implementation: Implementation, dtype: torch.dtype
 ) -> Mask | dict[str, Mask]:
-    """The mask of some rows in the form that a model with this config takes.
+    """The mask of some rows, in the form that a model with this config takes.
 
     Args:
-        rows: the packed rows, on the device of the model.
+        rows: packed rows, on the device of the model.
         config: the transformers config; its `layer_types` says whether there are local layers.
         implementation: `sdpa` or `cudnn` for an additive tensor, `flex` for a block mask.
-        dtype: of the queries that an additive tensor will be added to.
+        dtype: type of the queries, for an additive tensor.
 
     Returns:
-        One mask, or one for each kind of layer where some layers are local.
+        One mask, or one for each layer type where some layers are local.
     """
     size = rows.ids.shape
     kinds = set(getattr(config, "layer_types", None) or ())
-    if implementation == "cudnn" and rows.whole and LOCAL not in kinds:
+    if implementation == "cudnn" and rows.unmasked and LOCAL_LAYER not in kinds:
         return torch.zeros(NO_MASK, dtype=dtype, device=rows.ids.device)
-    # cuDNN's kernels are for rows of one shape, and so for one compiled form
-    additive = _compiled(_additive) if implementation == "cudnn" else _additive
-    realise = _blocks if implementation == "flex" else functools.partial(additive, dtype=dtype)
-    if LOCAL not in kinds:
-        return realise(mask_rule(rows), size, rows.ids.device)
+    # rows for cuDNN have one shape, so that one compiled form serves
+    additive = _compiled(_additive_mask) if implementation == "cudnn" else _additive_mask
+    build = _block_mask if implementation == "flex" else functools.partial(additive, dtype=dtype)
+    if LOCAL_LAYER not in kinds:
+        return build(mask_function(rows), size, rows.ids.device)
     return {
-        kind: realise(
-            mask_rule(rows, window=config.sliding_window if kind == LOCAL else None),
+        kind: build(
+            mask_function(rows, window=config.sliding_window if kind == LOCAL_LAYER else None),
             size,
             rows.ids.device,
         )
@@ -92,29 +95,32 @@ def masks(
     }
 
 
-def mask_rule(rows: Rows, *, window: int | None = None) -> MaskRule:
-    """`sees` for these rows, as a function of the row, the head (ignored), the query and the key.
+def mask_function(rows: Rows, *, window: int | None = None) -> MaskFunction:
+    """`sees` for these rows, as a function of row, head (ignored), query and key.
 
     The indices may be numbers or tensors that broadcast. `window` is the largest distance, on
-    `positions`, at which two tokens of one part see each other.
+    `positions`, at which two tokens of one role see each other.
     """
     sequences, positions = rows.sequences.int(), rows.positions.int()
-    # the parts that a query may see and the part that a key has, as bits: a kernel then loads one
-    # number a query and one a key, where a table would be looked up for every pair of them
-    visible, badge = _visible(rows.ids.device)[rows.rules, rows.parts], 1 << rows.parts.int()
+    # the roles that a query may see and the role of a key, as bits: a kernel then loads one number
+    # for each query and key, instead of a table entry for each pair
+    visible, role_bit = (
+        _visible_roles(rows.ids.device)[rows.rules, rows.roles],
+        1 << rows.roles.int(),
+    )
 
     def sees(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:  # noqa: ARG001
         own = sequences[row, query]
-        together = (own == sequences[row, key]) & (own >= 0)
-        allowed = (visible[row, query] & badge[row, key]) != 0
-        return (together & allowed) | (query == key)
+        same_sequence = (own == sequences[row, key]) & (own >= 0)
+        allowed = (visible[row, query] & role_bit[row, key]) != 0
+        return (same_sequence & allowed) | (query == key)
 
     if window is None:
         return sees
 
     def sees_nearby(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         near = (positions[row, query] - positions[row, key]).abs() <= window
-        return sees(row, head, query, key) & (near | (badge[row, query] != badge[row, key]))
+        return sees(row, head, query, key) & (near | (role_bit[row, query] != role_bit[row, key]))
 
     return sees_nearby
 
@@ -129,11 +135,11 @@ def packed_attention(
     dropout: float = 0.0,
     **_: object,
 ) -> tuple[Tensor, None]:
-    """Attention as transformers' encoders call it, under whichever mask they were given."""
-    assert dropout == 0.0, "attention dropout is switched off when a model is opened"
+    """Attention as transformers' encoders call it, with the kernel that fits the mask."""
+    assert dropout == 0.0, "attention dropout is switched off when a model is loaded"
     grouped = query.shape[1] != key.shape[1]
     if isinstance(attention_mask, BlockMask):
-        # eager flex materialises all scores; inside a compiled model it is fused already
+        # eager FlexAttention materializes all scores; in a compiled model it is fused already
         attend: Callable[..., Any] = flex_attention
         if query.is_cuda and not torch.compiler.is_compiling():
             attend = _compiled(attend)
@@ -144,7 +150,7 @@ def packed_attention(
             block_mask=attention_mask,
             scale=scaling,
             enable_gqa=grouped,
-            kernel_options=_sizes(query),
+            kernel_options=_kernel_options(query),
         )
     else:
         if attention_mask is not None and attention_mask.shape == NO_MASK:
@@ -155,46 +161,53 @@ def packed_attention(
     return output.transpose(1, 2).contiguous(), None
 
 
-AttentionInterface.register(PACKED, packed_attention)
-AttentionMaskInterface.register(PACKED, sdpa_mask)  # for plain calls with a 2-D mask, or none
+AttentionInterface.register(PACKED_ATTENTION, packed_attention)
+AttentionMaskInterface.register(
+    PACKED_ATTENTION, sdpa_mask
+)  # for plain calls with a 2-D mask, or none
 
 
-def fastest(rows: Rows, config: Any, dtype: torch.dtype) -> Implementation:
-    """What runs these rows fastest on their device, the same bits twice where that is asked for.
+def fastest_implementation(rows: Rows, config: Any, dtype: torch.dtype) -> Implementation:
+    """The fastest kernels for these rows on their device, measured on an H200 (docs/speed.md).
 
-    Measured on an H200 (docs/speed.md). A mask for cuDNN grows with the square of the row's length;
-    flex skips the blocks in which nobody sees anybody.
+    cuDNN is not deterministic; FlexAttention skips blocks without visible pairs, and needs rows
+    of at least one block.
     """
     if not rows.ids.is_cuda:
         return "sdpa"
+    flex_or_sdpa: Implementation = "flex" if rows.ids.shape[1] >= FLEX_BLOCK_TOKENS else "sdpa"
     heads = config.num_attention_heads
     grouped = getattr(config, "num_key_value_heads", None) not in {None, heads}
     if (
         torch.are_deterministic_algorithms_enabled()
-        or dtype not in HALVES
+        or dtype not in HALF_DTYPES
         or _capability(rows.ids.device) < _HOPPER
-        or grouped  # such heads cuDNN is not given by torch
+        or grouped  # torch does not call cuDNN for grouped-query attention
     ):
-        return "flex"
-    return "cudnn" if rows.whole or rows.ids.shape[1] <= MASKED else "flex"
+        return flex_or_sdpa
+    if rows.unmasked or rows.ids.shape[1] <= MAX_CUDNN_MASK_LENGTH:
+        return "cudnn"
+    return flex_or_sdpa
 
 
-def kernels(implementation: Implementation) -> AbstractContextManager[None]:
-    """The kernels to choose from while a model runs: cuDNN's where they are asked for, only there.
+def attention_kernels(implementation: Implementation) -> AbstractContextManager[None]:
+    """Within: the kernels that SDPA may use; cuDNN's only where they are asked for.
 
-    They do not give the same bits twice, and a plan is made for every shape, which batches that are
-    each of a shape of their own would wait for. torch prefers them on a Hopper GPU.
+    torch prefers cuDNN on a Hopper GPU, although it is not deterministic and builds a plan for
+    every shape, which is slow where every batch has its own shape.
     """
     if implementation == "flex" or not torch.cuda.is_available():
         return nullcontext()
     others = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    if torch.are_deterministic_algorithms_enabled():
+        others = [SDPBackend.MATH]
     first = [SDPBackend.CUDNN_ATTENTION] if implementation == "cudnn" else []
     chosen: AbstractContextManager[None] = sdpa_kernel([*first, *others], set_priority=True)
     return chosen
 
 
-def _additive(
-    sees: MaskRule, size: torch.Size, device: torch.device, *, dtype: torch.dtype
+def _additive_mask(
+    sees: MaskFunction, size: torch.Size, device: torch.device, *, dtype: torch.dtype
 ) -> Tensor:
     num_rows, length = size
     row = torch.arange(num_rows, device=device)[:, None, None, None]
@@ -205,16 +218,16 @@ def _additive(
     )
 
 
-def _blocks(sees: MaskRule, size: torch.Size, device: torch.device) -> BlockMask:
+def _block_mask(sees: MaskFunction, size: torch.Size, device: torch.device) -> BlockMask:
     num_rows, length = size
     create = _compiled(create_block_mask) if device.type == "cuda" else create_block_mask
     mask: BlockMask = create(sees, num_rows, None, length, length, device=device)
     return mask
 
 
-def _sizes(query: Tensor) -> dict[str, int] | None:
-    """Sizes for flex's forward kernel: on Hopper its own take twice as long as these."""
-    narrow = query.shape[-1] <= 64 and query.dtype in HALVES
+def _kernel_options(query: Tensor) -> dict[str, int] | None:
+    """Block sizes of FlexAttention's forward kernel: twice as fast on Hopper as the defaults."""
+    narrow = query.shape[-1] <= 64 and query.dtype in HALF_DTYPES
     if not (query.is_cuda and narrow and _capability(query.device) == _HOPPER):
         return None
     return {"fwd_BLOCK_M": 128, "fwd_BLOCK_N": 128, "fwd_num_warps": 8, "fwd_num_stages": 2}
@@ -227,12 +240,12 @@ def _capability(device: torch.device) -> tuple[int, int]:
 
 @functools.cache
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """One compiled form for the whole process: the rows' tensors reach it as inputs."""
+    """One compiled form for the whole process; the tensors of the rows are its inputs."""
     return torch.compile(function)
 
 
 @functools.cache
-def _visible(device: torch.device) -> Tensor:
-    """`ALLOW` as [rule][part of the query] -> bits, copied once: each copy waits for the device."""
+def _visible_roles(device: torch.device) -> Tensor:
+    """`ALLOW` as [rule][role of the query] -> bits; cached: each copy waits for the device."""
     bits = (ALLOW << np.arange(ALLOW.shape[-1])).sum(axis=-1, dtype=np.int32)
     return torch.from_numpy(bits).to(device)

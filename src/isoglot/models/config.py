@@ -1,67 +1,149 @@
-"""Settings of the model that is trained: which one, how large, and how it runs."""
+"""Settings of models: which one, how large, how it runs, how it generates, what is exported.
+
+Only dataclasses: importing this module loads neither torch nor transformers.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, NamedTuple
 
-from isoglot.errors import ModelError
-from isoglot.models.head import HeadConfig
-from isoglot.models.scratch import Size
+from isoglot.errors import ModelError, require
+
+ModelSize = Literal["tiny", "small", "base", "large", "xlm", "mbert", "albert"]
+
+
+class Shape(NamedTuple):
+    """Layers, width and attention heads; the feed-forward layer is four times as wide."""
+
+    layers: int
+    hidden: int
+    heads: int
+
+
+SHAPES: dict[ModelSize, Shape] = {
+    "tiny": Shape(4, 128, 4),
+    "small": Shape(6, 384, 6),
+    "base": Shape(12, 768, 12),
+    "large": Shape(24, 1024, 16),
+    "xlm": Shape(12, 1024, 8),
+    "mbert": Shape(12, 768, 12),
+    "albert": Shape(12, 768, 12),
+}
+"""All but `mbert` and `albert` use XLM-R's classes (post-norm, GELU, learned positions). `xlm` has
+the shape of XLM-15, whose own transformers classes take no 4-D mask. `albert` is ALBERT base: one
+layer used twelve times, and embeddings of 128 dimensions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LMHeadConfig:
+    """How the LM head runs."""
+
+    chunk_size: int = 8192
+    """Number of target positions whose logits are in memory at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecoderConfig:
     """The decoder of an encoder-decoder (see `seq2seq`)."""
 
-    layers: int | None = None
-    """Its layers; none: as many as the encoder, which is made with half of its size's."""
+    num_layers: int | None = None
+    """Decoder layers; none: as many as the encoder, which then has half of its size's layers."""
     share_embeddings: bool = True
-    """One table of words for the encoder, the decoder and the LM head; or one for each half."""
-    cross_output: Literal["shared", "language"] = "shared"
-    """Cross-attention ends in one projection, or in one for each language (MASS's code)."""
+    """One embedding table for the encoder, the decoder and the LM head, or one for each half."""
+    cross_attention_output: Literal["shared", "language"] = "shared"
+    """Output projection of cross-attention: one, or one for each language (MASS's code)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
-    """Which encoder to train: one to open (`start`) or one to make (`size`)."""
+    """Which encoder to train: an existing one (`init_from`) or a new one (`size`)."""
 
-    start: str | None = None
+    init_from: str | None = None
     """Folder or Hugging Face name of the masked language model to start from."""
-    size: Size | None = None
-    """Shape of a model made from scratch: XLM-R's classes, or BERT's and ALBERT's own."""
-    layers: int | None = None
-    """Number of layers of a model made from scratch, instead of its size's own."""
-    hidden: int | None = None
-    """Width of a model made from scratch, instead of its size's own."""
-    heads: int | None = None
-    """Attention heads of a model made from scratch, instead of its size's own."""
+    size: ModelSize | None = None
+    """Shape of a model trained from scratch: XLM-R's classes, or BERT's and ALBERT's own."""
+    num_layers: int | None = None
+    """Number of layers of a model trained from scratch, instead of its size's own."""
+    hidden_size: int | None = None
+    """Width of a model trained from scratch, instead of its size's own."""
+    num_heads: int | None = None
+    """Attention heads of a model trained from scratch, instead of its size's own."""
     max_positions: int = 512
-    """Longest sequence of a model made from scratch; one that is opened keeps its own."""
+    """Position embeddings of a model trained from scratch; `init_from` keeps the model's own."""
     dropout: float | None = None
-    """Dropout of hidden states; left out, the model's own. Attention dropout is always 0."""
-    languages: Literal["none", "all", "slots"] = "slots"
-    """Language embeddings, a start folder's own first: none, on all tokens, or only on slots."""
+    """Dropout of hidden states; none: the model's own. Attention dropout is always 0."""
+    language_embeddings: Literal["none", "all", "slots"] = "slots"
+    """Tokens that get a language embedding: none, all, or slots only. `init_from`'s are kept."""
     freeze: Literal["none", "body"] = "none"
-    """`body`: train the embeddings and the LM head only; all between them stays as it is."""
+    """`body`: train only the embeddings and the LM head, and freeze the layers between them."""
     attention: Literal["auto", "sdpa", "flex", "cudnn"] = "auto"
-    """How the mask runs: the fastest way that `deterministic` leaves (auto), or always one: torch's
-    own attention, FlexAttention, or cuDNN's kernels, which are not deterministic."""
-    norms: Literal["auto", "wide", "narrow"] = "auto"
-    """What norms hand on under bf16: float32 (wide) or bf16, which is less to move; auto: narrow on
-    a GPU."""
-    projections: Literal["auto", "apart", "joined"] = "auto"
-    """Queries, keys and values in three products, or in one where a model has three; auto: in one
-    on a GPU."""
-    head: HeadConfig = field(default_factory=HeadConfig)
+    """Attention kernels: the fastest that `deterministic` allows (auto), or always PyTorch SDPA,
+    FlexAttention, or cuDNN, which is not deterministic."""
+    norm_dtype: Literal["auto", "float32", "bf16"] = "auto"
+    """Output type of normalization layers under bf16 autocast; auto: bf16 on a GPU, which halves
+    their memory traffic."""
+    fuse_qkv: bool | None = None
+    """Compute queries, keys and values in one matrix product; none: on a GPU."""
+    lm_head: LMHeadConfig = field(default_factory=LMHeadConfig)
     """How the LM head runs."""
     decoder: DecoderConfig | None = None
-    """A decoder that reads the encoder, for objectives that write; none: only an encoder."""
+    """The decoder, for objectives that generate text; none: an encoder alone."""
 
-    def check_start(self) -> None:
-        """Refuse both of `start` and `size`, or none."""
-        if (self.start is None) == (self.size is None):
+    def check_source(self) -> None:
+        """Raise unless exactly one of `init_from` and `size` is set."""
+        if (self.init_from is None) == (self.size is None):
             raise ModelError(
-                "Give either model.start, to open a model, or model.size, to make one. A recipe's "
-                "own size is taken back with --set model.size=null."
+                "Give either model.init_from, to start from a model, or model.size, to train one "
+                "from scratch. --set model.size=null removes a recipe's own size."
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationConfig:
+    """How a decoder generates; the names are those of transformers and fairseq."""
+
+    method: Literal["greedy", "beam", "sample"] = "greedy"
+    """Greedy search, beam search, or sampling."""
+    num_beams: int = 5
+    """Beam search: the number of beams."""
+    length_penalty: float = 1.0
+    """Beam search: scores are divided by the length to this power."""
+    temperature: float = 1.0
+    """Sampling: the logits are divided by it."""
+    max_length_a: float = 1.3
+    """At most `max_length_a` * n + `max_length_b` tokens are generated for a source of n tokens."""
+    max_length_b: int = 5
+    """The constant in that limit."""
+
+    def __post_init__(self) -> None:
+        require(self.num_beams >= 1, "generation.num_beams must be 1 or more")
+        require(self.temperature > 0, "generation.temperature must be above 0")
+        require(self.max_length_a >= 0, "generation.max_length_a must not be negative")
+        require(self.max_length_b >= 1, "generation.max_length_b must be 1 or more")
+
+    def describe(self) -> str:
+        """The method, and the settings that differ from their defaults."""
+        others = [
+            f"{one.name}={getattr(self, one.name)}"
+            for one in fields(self)
+            if one.name != "method" and getattr(self, one.name) != one.default
+        ]
+        return ", ".join([self.method, *others])
+
+    def max_lengths(self, lengths: Any) -> Any:
+        """The most tokens to generate for sources of these lengths (a tensor, or an array)."""
+        return lengths * self.max_length_a // 1 + self.max_length_b
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportConfig:
+    """What a run exports besides the Hugging Face folder of its last step."""
+
+    every_steps: int = 0
+    """Steps between two intermediate exports, for scores along training; 0: none."""
+    sentence_transformers: Literal["none", "pooled", "projected"] = "none"
+    """A sentence-transformers folder: none, of pooled states, or with the projection too."""
+
+    def __post_init__(self) -> None:
+        require(self.every_steps >= 0, "export.every_steps must not be negative")

@@ -1,12 +1,11 @@
-"""The encoder: any transformers `*ForMaskedLM` model, as it is, over packed rows.
+"""The encoder: any transformers `*ForMaskedLM` model over packed rows.
 
-Reads `Rows` of sequences that must not see each other; gives their hidden states in one pass, and
-losses of the LM head at prediction sites. What the model itself knows nothing of is added around
-it: the mask rule (`attention`), positions that restart with each sequence, language embeddings.
+    rows --mask, positions, languages--> base model --> States --target positions--> LM head
 
-    rows --masks, positions, languages--> base model --> States --sites--> LM head --> SiteLosses
-
-Attention dropout is off, however the mask is realised, since FlexAttention has none.
+Reads `Rows` of sequences that do not see each other; gives their hidden states in one pass, and
+losses of the LM head at target positions. Attention masks, position ids that restart with each
+sequence and language embeddings are made here and handed to the model; all that is changed in the
+model itself is listed in `optimizations`.
 """
 
 from __future__ import annotations
@@ -21,28 +20,35 @@ from transformers import AutoModelForMaskedLM
 from typing_extensions import override
 
 from isoglot.errors import ModelError
-from isoglot.models import head, language_embeddings
-from isoglot.models.attention import PACKED, Implementation, fastest, kernels, masks
+from isoglot.models import language_embeddings
+from isoglot.models.attention import (
+    PACKED_ATTENTION,
+    Implementation,
+    attention_kernels,
+    build_masks,
+    fastest_implementation,
+)
 from isoglot.models.config import ModelConfig
-from isoglot.models.dropout import set_dropout
-from isoglot.models.exact_embedding import sum_embeddings_exactly
-from isoglot.models.hashed_dropout import HashedDropout, draw_seeds, hash_dropouts
-from isoglot.models.joined import join_projections
-from isoglot.models.narrow import narrow_norms
-from isoglot.models.opening import check_vocabulary, open_model
-from isoglot.models.probe import probe
-from isoglot.models.scratch import scratch_config
+from isoglot.models.layers import HashedDropout, draw_seeds, hashed_dropouts
+from isoglot.models.lm_head import LMHead, select_positions, target_losses
+from isoglot.models.loading import check_vocabulary_size, load_masked_lm, scratch_config
+from isoglot.models.optimizations import (
+    AppliedOptimization,
+    apply_optimizations,
+    configure_dropout,
+)
+from isoglot.models.packing_check import check_packing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from isoglot.models.head import SiteLosses
+    from isoglot.models.lm_head import TargetLosses
     from isoglot.types import Rows, Vocabulary
 
 
 @dataclass(slots=True, kw_only=True)
 class States:
-    """What the encoder says of some rows."""
+    """Hidden states of some rows."""
 
     hidden: Tensor
     """(B, L, D), after the last layer."""
@@ -61,61 +67,54 @@ class Encoder(nn.Module):
         languages: Sequence[str] = (),
         attention_dropout: dict[str, float] | None = None,
     ) -> None:
-        """Wrap a model that runs `PACKED` attention.
+        """Wrap a model and apply the optimizations.
 
         Args:
-            model: a `*ForMaskedLM` model.
-            settings: what was asked for.
-            languages: codes of the languages, by id, for language embeddings.
-            attention_dropout: the config's own values, which an export gives back.
+            model: a `*ForMaskedLM` model with `PACKED_ATTENTION`.
+            settings: which optimizations apply, and how the encoder runs.
+            languages: language codes by id, for language embeddings.
+            attention_dropout: the config's own values, which an export writes back.
         """
         super().__init__()
-        assert model.config._attn_implementation == PACKED  # noqa: SLF001
         self.model = model
         self.settings = settings
-        self.lm_head = head.LMHead(model)
+        self.lm_head = LMHead(model)
         self.attention_dropout = attention_dropout or {}
-        embeddings = model.get_input_embeddings()
         self.languages: nn.Embedding | None = None
         self.language_codes: tuple[str, ...] = ()
-        assert languages or settings.languages != "all", "language embeddings need languages"
-        if languages and settings.languages != "none":
+        assert languages or settings.language_embeddings != "all", (
+            "language embeddings need languages"
+        )
+        if languages and settings.language_embeddings != "none":
             self.language_codes = tuple(languages)
-            self.languages = nn.Embedding(len(languages), embeddings.embedding_dim)
+            width = model.get_input_embeddings().embedding_dim
+            self.languages = nn.Embedding(len(languages), width)
             nn.init.zeros_(self.languages.weight)
-        self.first_position, self.max_positions = positions_of(model)
+        self.first_position, self.max_positions = position_range(model)
+        self.optimizations: tuple[AppliedOptimization, ...] = ()
         self._dropouts: tuple[HashedDropout, ...] = ()
         self._compiled = False
-        self.fit_body()
+        self.optimize()
 
-    def fit_body(self) -> None:
-        """Give the body what the settings ask of it; again, where it is another one."""
-        for name, module in self.model.base_model.named_children():
-            if name == "pooler":
-                module.requires_grad_(requires_grad=False)
-        if self.settings.freeze == "body":
-            _freeze_body(self.model)
-        self._dropouts = hash_dropouts(self.model.base_model)
-        sum_embeddings_exactly(self.model.base_model)
-        if self.settings.norms != "wide":
-            narrow_norms(self.model.base_model, only_on_gpu=self.settings.norms == "auto")
-        if self.settings.projections != "apart":
-            join_projections(self.model.base_model, only_on_gpu=self.settings.projections == "auto")
+    def optimize(self) -> None:
+        """Apply the optimizations to the model; call it again after its base model was replaced."""
+        self.optimizations = apply_optimizations(self.model, self.settings)
+        self._dropouts = hashed_dropouts(self.model.base_model)
 
     @classmethod
     def build(
         cls, settings: ModelConfig, vocabulary: Vocabulary, *, languages: Sequence[str] = ()
     ) -> Encoder:
-        """Open or make the model that the settings name, for a corpus's words and languages."""
-        settings.check_start()
-        if settings.start is not None:
-            return cls.open(
-                settings.start,
+        """Load or create the model that the settings name, for a corpus's vocabulary."""
+        settings.check_source()
+        if settings.init_from is not None:
+            return cls.from_pretrained(
+                settings.init_from,
                 settings,
                 vocabulary_size=vocabulary.size,
                 languages=languages,
             )
-        return cls.make(
+        return cls.from_scratch(
             settings,
             vocabulary.size,
             vocabulary.pad,
@@ -125,7 +124,7 @@ class Encoder(nn.Module):
         )
 
     @classmethod
-    def open(
+    def from_pretrained(
         cls,
         folder_or_name: str,
         settings: ModelConfig | None = None,
@@ -133,28 +132,28 @@ class Encoder(nn.Module):
         vocabulary_size: int | None = None,
         languages: Sequence[str] = (),
     ) -> Encoder:
-        """Open a folder or a model of the hub, and prove that it runs packed rows.
+        """Load a model of a folder or the hub, and check that it runs packed rows.
 
-        Where the settings want language embeddings, those that a folder has are taken over by
-        code; languages it does not know begin at zero.
+        Where the settings ask for language embeddings, a folder's own are copied by language code;
+        those of other languages begin at zero.
 
         Raises:
             ModelError: there is no such model, its vocabulary is too small, its language embeddings
                 are damaged, or its architecture lets packed sequences see each other.
         """
-        settings = settings or ModelConfig(start=folder_or_name)
-        model, attention_dropout = open_model(folder_or_name, dropout=settings.dropout)
-        check_vocabulary(folder_or_name, model.config.vocab_size, vocabulary_size)
+        settings = settings or ModelConfig(init_from=folder_or_name)
+        model, attention_dropout, _ = load_masked_lm(folder_or_name, dropout=settings.dropout)
+        check_vocabulary_size(folder_or_name, model.config.vocab_size, vocabulary_size)
         encoder = cls(model, settings, languages=languages, attention_dropout=attention_dropout)
         if encoder.languages is not None:
             language_embeddings.load(
                 Path(folder_or_name), encoder.languages, encoder.language_codes
             )
-        probe(encoder, folder_or_name)
+        check_packing(encoder, folder_or_name)
         return encoder
 
     @classmethod
-    def make(
+    def from_scratch(
         cls,
         settings: ModelConfig,
         vocabulary_size: int,
@@ -164,13 +163,13 @@ class Encoder(nn.Module):
         sep_id: int | None = None,
         languages: Sequence[str] = (),
     ) -> Encoder:
-        """Make a model from scratch, with random weights (torch's own generator draws them)."""
+        """Create a model with random weights, drawn from torch's global generator."""
         config = scratch_config(
             settings, vocabulary_size=vocabulary_size, pad=pad_id, cls=cls_id, sep=sep_id
         )
-        attention_dropout = set_dropout(config, hidden=settings.dropout)
+        attention_dropout = configure_dropout(config, hidden=settings.dropout)
         model = AutoModelForMaskedLM.from_config(
-            config, attn_implementation=PACKED, dtype=torch.float32
+            config, attn_implementation=PACKED_ATTENTION, dtype=torch.float32
         )
         return cls(model, settings, languages=languages, attention_dropout=attention_dropout)
 
@@ -181,7 +180,7 @@ class Encoder(nn.Module):
 
     @property
     def vocabulary_size(self) -> int:
-        """Number of words that the LM head tells apart."""
+        """Number of logits of the LM head."""
         return int(self.model.config.vocab_size)
 
     def check_length(self, length: int) -> None:
@@ -190,21 +189,25 @@ class Encoder(nn.Module):
             raise ModelError(
                 f"Sequences of {length} tokens do not fit this model, which has "
                 f"{self.max_positions} positions. Shorten them or raise model.max_positions "
-                "of a model made from scratch."
+                "of a model trained from scratch."
             )
 
     @override
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile the base model in place; masks and the head at sites stay outside it."""
+        """Compile the base model in place; masks and the LM head stay outside."""
         self.model.base_model.compile(*args, **kwargs)
         self._compiled = True
 
     @override
     def forward(self, rows: Rows, *, layers: bool = False) -> States:
-        """Encode rows; with `layers`, keep the states of every layer."""
-        implementation = self._implementation(rows)
+        """Encode rows; with `layers`, keep the states of every layer.
+
+        Masks are built for the attention kernels that suit the rows, language embeddings are added
+        to the word embeddings, seeds of hashed dropout are drawn, and the base model runs once.
+        """
+        implementation = self._attention_implementation(rows)
         inputs: dict[str, Any] = {
-            "attention_mask": masks(
+            "attention_mask": build_masks(
                 rows, self.model.config, implementation, self._query_dtype(rows)
             ),
             "position_ids": rows.positions + self.first_position,
@@ -215,44 +218,43 @@ class Encoder(nn.Module):
             inputs["inputs_embeds"] = self._embed(rows, self.languages)
         if self._compiled and self.training and rows.ids.is_cuda:
             draw_seeds(self._dropouts, rows.ids.device)
-        with kernels(implementation):
+        with attention_kernels(implementation):
             output = self.model.base_model(**inputs, output_hidden_states=layers)
-        # whoever reads states reads them in the arithmetic of the weights
+        # states are bf16 where norms give bf16; losses read them in the type of the weights
+        dtype = self.model.dtype
         return States(
-            hidden=output.last_hidden_state.to(self.model.dtype),
-            layers=tuple(state.to(self.model.dtype) for state in output.hidden_states)
-            if layers
-            else None,
+            hidden=output.last_hidden_state.to(dtype),
+            layers=tuple(state.to(dtype) for state in output.hidden_states) if layers else None,
         )
 
-    def site_losses(
+    def target_losses(
         self, states: States, positions: Tensor, targets: Tensor, weights: Tensor
-    ) -> SiteLosses:
-        """The LM head's losses at flat indices of the rows (see `head.site_losses`)."""
-        return head.site_losses(
+    ) -> TargetLosses:
+        """The LM head's losses at target positions, flat indices (see `lm_head.target_losses`)."""
+        return target_losses(
             self.lm_head,
             states.hidden,
             positions,
             targets,
             weights,
-            chunk=self.settings.head.chunk,
+            chunk_size=self.settings.lm_head.chunk_size,
         )
 
     def logits_at(self, states: States, positions: Tensor) -> Tensor:
         """The LM head's logits (N, V) at flat indices of the rows."""
-        return self.lm_head(head.at_sites(states.hidden, positions))
+        return self.lm_head(select_positions(states.hidden, positions))
 
     def _embed(self, rows: Rows, table: nn.Embedding) -> Tensor:
-        told = rows.languages >= 0
-        if self.settings.languages == "slots":
-            told &= rows.parts == 1
-        languages = table(rows.languages.clamp(min=0)) * told[..., None]
+        has_language = rows.languages >= 0
+        if self.settings.language_embeddings == "slots":
+            has_language &= rows.roles == 1
+        languages = table(rows.languages.clamp(min=0)) * has_language[..., None]
         embedded: Tensor = self.model.get_input_embeddings()(rows.ids) + languages
         return embedded
 
-    def _implementation(self, rows: Rows) -> Implementation:
+    def _attention_implementation(self, rows: Rows) -> Implementation:
         if self.settings.attention == "auto":
-            return fastest(rows, self.model.config, self._query_dtype(rows))
+            return fastest_implementation(rows, self.model.config, self._query_dtype(rows))
         if self.settings.attention == "cudnn":
             return "cudnn" if rows.ids.is_cuda else "sdpa"
         if self.settings.attention == "flex" and not rows.ids.is_cuda and self.training:
@@ -269,23 +271,11 @@ class Encoder(nn.Module):
         return dtype
 
 
-def _freeze_body(model: Any) -> None:
-    """Freeze all of the base model but the part that holds the word embeddings.
+def position_range(model: Any) -> tuple[int, int]:
+    """The position id of a sequence's first token, and the number of positions.
 
-    That part has the positions and a norm too, in most architectures; MetaXLM (section 5.4) trains
-    "the embedding layers and the language modeling head".
-    """
-    words = model.get_input_embeddings()
-    for part in model.base_model.children():
-        if all(module is not words for module in part.modules()):
-            part.requires_grad_(requires_grad=False)
-
-
-def positions_of(model: Any) -> tuple[int, int]:
-    """The id of a sequence's first position, and how many there are.
-
-    Models after RoBERTa keep the first ids of the table for padding; their table says so. A model
-    without a table turns its queries and keys instead, and was trained up to its config's limit.
+    RoBERTa and its successors reserve the first ids up to the padding index. A model without a
+    position table rotates queries and keys instead; its config has its limit.
     """
     for name, module in model.base_model.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):

@@ -1,6 +1,6 @@
-"""Language embeddings in a model folder, beside a model that has no place for them.
+"""The file of language embeddings in a model folder, since transformers has no place for them.
 
-`export` writes one file; `Encoder.open` reads it into its own table, by language code:
+`export_encoder` writes it; `Encoder.from_pretrained` reads it, by language code:
 
     language_embeddings.safetensors
         weight                  (languages, D)
@@ -39,7 +39,7 @@ def save(folder: Path, table: nn.Embedding, codes: Sequence[str], *, used_on: st
 
 
 def load(folder: Path, table: nn.Embedding, codes: Sequence[str]) -> None:
-    """Copy the rows of the languages that a folder knows; the others stay as they are.
+    """Copy the rows of the languages that a folder has; the others stay as they are.
 
     Raises:
         ModelError: the folder's file is damaged or belongs to another model.
@@ -63,15 +63,15 @@ def load(folder: Path, table: nn.Embedding, codes: Sequence[str]) -> None:
 
 
 def used_on(folder: Path) -> str | None:
-    """The tokens of training that had language embeddings; None for a folder without them."""
+    """The tokens that had language embeddings in training; none for a folder without them."""
     file = folder / FILE
     return _read(file)[1].get("used_on") if file.is_file() else None
 
 
 def _read(file: Path) -> tuple[Tensor, dict[str, str]]:
     try:
-        with safe_open(file, framework="pt") as kept:
-            return kept.get_tensor("weight"), kept.metadata() or {}
+        with safe_open(file, framework="pt") as saved:
+            return saved.get_tensor("weight"), saved.metadata() or {}
     except SafetensorError as error:
         raise ModelError(
             f"{file} cannot be read ({error}). Export the model again, or delete the file to begin "

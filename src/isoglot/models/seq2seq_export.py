@@ -1,34 +1,33 @@
-"""Write an encoder-decoder as a plain Hugging Face folder.
+"""Export an encoder-decoder as a plain Hugging Face folder.
 
-`AutoModelForSeq2SeqLM` and `AutoTokenizer` open it. Its tokenizer is the corpus's with a token for
-each language, and ends a text without beginning it, so that the language stands first:
+`AutoModelForSeq2SeqLM` and `AutoTokenizer` load it. Its tokenizer is the corpus's with a token for
+each language; it adds the end token but no first token, so that the language token comes first:
 
     inputs = tokenizer("<de>Guten Tag.", return_tensors="pt")
     model.generate(**inputs, decoder_start_token_id=tokenizer.convert_tokens_to_ids("<en>"))
 
-config.json has the languages' ids (`language_token_ids`) and the fingerprint of the tokenizer that
-they were added to (`base_tokenizer`): a run that starts from the folder compares it.
+config.json has the ids of the language tokens (`language_token_ids`) and the fingerprint of the
+tokenizer that they were added to (`base_tokenizer`); a run that starts from the folder checks it.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from isoglot.errors import ModelError
-from isoglot.models import by_language, language_embeddings
-from isoglot.models.dropout import ATTENTION
-from isoglot.models.export import copy_tokenizer, lost_of_tokenizer
+from isoglot.models import language_embeddings, language_parts
+from isoglot.models.export import new_model_folder, restore_attention_dropout
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from isoglot.models.seq2seq import Seq2Seq
 
 
 def language_token(code: str) -> str:
-    """How a language's token is spelled."""
+    """The text of a language's token."""
     return f"<{code}>"
 
 
@@ -41,90 +40,62 @@ def export_seq2seq(
     card: str,
     recipe_text: str | None = None,
 ) -> list[str]:
-    """Write the model folder, replacing an earlier model there.
+    """Write the model folder, replacing an earlier model there; gives the limitations.
 
-    Args:
-        seq2seq: what to export.
-        folder: where the model will stand.
-        tokenizer_folder: the corpus's tokenizer.
-        base_tokenizer: its fingerprint.
-        card: the text of README.md; what the folder cannot hold is added to it.
-        recipe_text: the recipe that trained the model, kept as recipe.yaml.
-
-    Returns:
-        Sentences that say what a plain Hugging Face model cannot hold, if anything is lost.
+    The arguments are those of `export_encoder`; `base_tokenizer` is the tokenizer's fingerprint.
     """
-    if folder.exists() and not (folder / "config.json").is_file():
-        raise ModelError(f"{folder} exists and holds no model. Name another folder to export to.")
-    losses = [*what_is_lost(seq2seq), *lost_of_tokenizer(tokenizer_folder)]
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
-        written = Path(scratch) / "new"
-        seq2seq.by_language.put_means(seq2seq.model.decoder)
-        # shared tables are written once for each half: transformers opens them apart
+    limitations = _limitations(seq2seq)
+    with new_model_folder(
+        folder, tokenizer_folder, card, limitations=limitations, recipe_text=recipe_text
+    ) as new:
+        seq2seq.language_parts.average_outputs(seq2seq.model.decoder)
+        # shared embeddings are written once for each half: transformers loads them separately
         weights = {name: weight.clone() for name, weight in seq2seq.model.state_dict().items()}
-        seq2seq.model.save_pretrained(written, state_dict=weights)
-        config = _plain_config(seq2seq)
+        seq2seq.model.save_pretrained(new, state_dict=weights)
+        config = copy.deepcopy(seq2seq.model.config)
+        restore_attention_dropout(config.encoder, seq2seq.encoder)
+        restore_attention_dropout(config.decoder, seq2seq.encoder)
         config.base_tokenizer = base_tokenizer
-        config.save_pretrained(written)
-        copy_tokenizer(tokenizer_folder, written)
-        _add_languages(written, seq2seq)
-        if seq2seq.by_language.is_there():
-            by_language.save(written, seq2seq.by_language, seq2seq.language_codes)
-        if seq2seq.encoder.settings.languages == "all":
+        config.save_pretrained(new)
+        _add_language_tokens(new, seq2seq)
+        codes = seq2seq.language_codes
+        if seq2seq.language_parts.exist():
+            language_parts.save(new, seq2seq.language_parts, codes)
+        if seq2seq.encoder.settings.language_embeddings == "all":
             assert seq2seq.encoder.languages is not None
-            codes = seq2seq.language_codes
-            language_embeddings.save(written, seq2seq.encoder.languages, codes, used_on="all")
-        limits = ["\n## What this folder cannot hold\n", "\n\n".join(losses), ""] if losses else []
-        (written / "README.md").write_text(card + "\n".join(limits), encoding="utf-8")
-        if recipe_text is not None:
-            (written / "recipe.yaml").write_text(recipe_text, encoding="utf-8")
-        if folder.exists():
-            folder.rename(Path(scratch) / "old")
-        written.rename(folder)
-    return losses
+            language_embeddings.save(new, seq2seq.encoder.languages, codes, used_on="all")
+    return limitations
 
 
-def what_is_lost(seq2seq: Seq2Seq) -> list[str]:
-    """What a plain Hugging Face model cannot hold of this encoder-decoder."""
-    had, has, files = [], [], [by_language.FILE]
-    if seq2seq.encoder.settings.languages == "all":
-        had.append("language embeddings on all tokens")
-        has.append("without the embeddings")
+def _limitations(seq2seq: Seq2Seq) -> list[str]:
+    trained_with, runs, files = [], [], [language_parts.FILE]
+    if seq2seq.encoder.settings.language_embeddings == "all":
+        trained_with.append("language embeddings on all tokens")
+        runs.append("without the embeddings")
         files.append(language_embeddings.FILE)
-    if len(seq2seq.by_language.outputs):
-        had.append("a projection for each language after cross-attention")
-        has.append("with the mean of the projections")
-    if not had:
+    if len(seq2seq.language_parts.outputs):
+        trained_with.append("an output projection of cross-attention for each language")
+        runs.append("with the mean of the projections")
+    if not trained_with:
         return []
-    loss = (
-        f"The model was trained with {' and '.join(had)}, for which transformers' classes have no "
-        f"place: opened as usual it runs {' and '.join(has)}, and translates worse. They lie "
-        f"beside the model ({', '.join(files)}): `isoglot translate`, and a run that starts from "
-        "the folder with the same settings, read them."
+    limitation = (
+        f"The model was trained with {' and '.join(trained_with)}, for which transformers' classes "
+        f"have no place: loaded with transformers it runs {' and '.join(runs)}, and translates "
+        f"worse. They are in {', '.join(files)}, which `isoglot translate` and a run that starts "
+        "from the folder with the same settings read."
     )
-    return [loss]
+    return [limitation]
 
 
-def _plain_config(seq2seq: Seq2Seq) -> Any:
-    """The config with the attention dropout that it had before it was switched off."""
-    config = copy.deepcopy(seq2seq.model.config)
-    for part in (config.encoder, config.decoder):
-        for name in ATTENTION:
-            if name in seq2seq.encoder.attention_dropout:
-                setattr(part, name, seq2seq.encoder.attention_dropout[name])
-    return config
-
-
-def _add_languages(folder: Path, seq2seq: Seq2Seq) -> None:
-    """Give the folder's tokenizer a token for each language, and no first token of its own."""
+def _add_language_tokens(folder: Path, seq2seq: Seq2Seq) -> None:
+    """Add a token for each language to the folder's tokenizer, and remove its first token."""
     from tokenizers import AddedToken, Tokenizer, processors
 
     file = folder / "tokenizer.json"
     if not file.is_file():
         raise ModelError(
-            f"{file} is missing: an encoder-decoder needs a tokenizer that languages can be added "
-            "to. Save a fast version of the corpus's tokenizer."
+            f"{file} is missing: an encoder-decoder needs a tokenizer that language tokens can be "
+            "added to. Save a fast version of the corpus's tokenizer."
         )
     tokenizer = Tokenizer.from_file(str(file))
     names = [language_token(code) for code in seq2seq.language_codes]

@@ -1,71 +1,73 @@
-"""Translates lines of text with an exported encoder-decoder.
+"""Translate lines of text with an exported encoder-decoder.
 
-Opens a folder that `export_seq2seq` wrote, with what lies beside the plain model; sorts lines by
-length, writes them in batches of about one length and gives each back with its number.
+Loads a folder that `export_seq2seq` wrote, with its language-specific parts; sorts lines by length,
+translates batches of similar length and gives each translation with the number of its line.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from isoglot.corpus.pretokenize import Pretokenization
-from isoglot.corpus.tokenizer import derive_vocabulary, open_tokenizer
+from isoglot.corpus.tokenization.pretokenization import TextTokenizer
+from isoglot.corpus.tokenization.vocabulary import derive_vocabulary
 from isoglot.errors import ModelError, nearest
-from isoglot.models import by_language, language_embeddings
-from isoglot.models.config import DecoderConfig, ModelConfig
-from isoglot.models.joining_words import joiner
-from isoglot.models.opening import open_config
+from isoglot.models import language_embeddings, language_parts
+from isoglot.models.config import DecoderConfig, GenerationConfig, ModelConfig
+from isoglot.models.loading import load_config
 from isoglot.models.seq2seq import Seq2Seq
-from isoglot.models.writing import WritingConfig
 from isoglot.types import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from isoglot.types import Vocabulary
 
-_EDGES = 2
+_NUM_EDGES = 2
+"""The language token and the end token."""
 
 
 class Translator:
-    """An encoder-decoder with its tokenizer, ready to translate."""
+    """An encoder-decoder with its tokenizer."""
 
-    def __init__(self, seq2seq: Seq2Seq, tokenizer: Any, words: Pretokenization) -> None:
-        self.seq2seq, self.tokenizer, self.words = seq2seq.eval(), tokenizer, words
+    def __init__(self, seq2seq: Seq2Seq, tokenizer: TextTokenizer) -> None:
+        self.seq2seq, self.tokenizer = seq2seq.eval(), tokenizer
 
     @classmethod
     def open(cls, folder: Path, device: torch.device | str | None = None) -> Translator:
-        """Open a folder, on a device or the one at hand.
-
-        Raises:
-            ModelError: it is no encoder-decoder of Isoglot's.
-        """
-        config = open_config(str(folder))
+        """Load a folder that Isoglot exported on a device; none: a GPU where there is one."""
+        config = load_config(str(folder))
         ids: dict[str, int] | None = getattr(config, "language_token_ids", None)
         if ids is None:
             raise ModelError(
-                f"{folder} does not translate: it is no encoder-decoder that Isoglot trained. "
+                f"{folder} cannot translate: it is no encoder-decoder that Isoglot trained. "
                 "Train one with a recipe such as unmt-mass."
             )
-        tokenizer = open_tokenizer(folder)
+        tokenizer = TextTokenizer.open(folder)
+        has_outputs = language_parts.has_outputs(folder)
         settings = ModelConfig(
-            start=str(folder),
-            languages="all" if language_embeddings.used_on(folder) == "all" else "none",
+            init_from=str(folder),
+            language_embeddings="all" if language_embeddings.used_on(folder) == "all" else "none",
             decoder=DecoderConfig(
-                cross_output="language" if by_language.has_outputs(folder) else "shared",
+                cross_attention_output="language" if has_outputs else "shared",
                 share_embeddings=False,
             ),
         )
         codes = sorted(ids, key=lambda code: ids[code])
-        vocabulary = _without(derive_vocabulary(tokenizer, folder), min(ids.values()))
+        vocabulary = derive_vocabulary(tokenizer.tokenizer, folder)
+        num_tokens = min(ids.values())  # language tokens come after all others
+        vocabulary = replace(
+            vocabulary,
+            size=num_tokens,
+            special=tuple(number for number in vocabulary.special if number < num_tokens),
+            word_starts=vocabulary.word_starts[:num_tokens],
+        )
         seq2seq = Seq2Seq.build(settings, vocabulary, languages=codes)
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        return cls(seq2seq.to(device), tokenizer, Pretokenization.load(folder))
+        return cls(seq2seq.to(device), tokenizer)
 
     @torch.inference_mode()
     def translate(
@@ -73,107 +75,78 @@ class Translator:
         lines: Sequence[str],
         source: str,
         target: str,
-        settings: WritingConfig | None = None,
+        settings: GenerationConfig | None = None,
         *,
         batch_tokens: int = 4096,
         note: Callable[[str], None] | None = None,
     ) -> Iterator[tuple[int, str]]:
-        """(number, translation) of each line, batch by batch, not in order.
+        """(line number, translation) of each line, batch by batch, not in order.
 
-        A model whose text was divided into words reads lines so; what it writes is joined again.
-
-        Args:
-            lines: one sentence each; an empty one stays empty.
-            source: code of their language.
-            target: code of the language to write.
-            settings: how; none: greedily.
-            batch_tokens: tokens read at a time, padding included.
-            note: is told of lines that are too long to be read whole.
+        Without settings the search is greedy. `batch_tokens` are source tokens in a batch, with
+        padding; `note` is called with a message where lines are too long and truncated.
         """
-        settings = settings or WritingConfig()
+        settings = settings or GenerationConfig()
         first, second = self.language(source), self.language(target)
-        join = joiner(self.words.name_of(target), target)
-        encoded = self._encoded(lines, source, note)
+        encoded = self._encode(lines, source, note)
         for numbers in _batches([len(ids) for ids in encoded], batch_tokens):
             rows = self._rows([encoded[number] for number in numbers], first)
             languages = torch.full_like(rows.languages[:, 0], second)
-            written = self.seq2seq.write(rows, languages, settings)
-            said = self.tokenizer.batch_decode(written.ids, skip_special_tokens=True)
-            # a line stays one, whatever tokens there are
-            texts = (join(" ".join(text.splitlines()).strip()) for text in said)
+            generated = self.seq2seq.generate(rows, languages, settings)
+            texts = self.tokenizer.decode(generated.ids, target)
             yield from zip(numbers, texts, strict=True)
         yield from ((number, "") for number, ids in enumerate(encoded) if not ids)
 
     def language(self, code: str) -> int:
-        """The number of a language.
-
-        Raises:
-            ModelError: the model was not trained on it.
-        """
+        """The id of a language that the model was trained on."""
         codes = self.seq2seq.language_codes
         if code not in codes:
             raise ModelError(f"the model has no language {code!r}: {nearest(code, codes)}")
         return codes.index(code)
 
-    def _encoded(
+    def _encode(
         self, lines: Sequence[str], language: str, note: Callable[[str], None] | None
     ) -> list[list[int]]:
-        """The tokens of each line, as many as the model can read."""
-        if not lines:
-            return []  # which transformers' tokenizers cannot do
-        texts = [self.words.apply(line, language) for line in lines]
-        # as in a corpus, a text that spells a special token is text like any other
-        found = self.tokenizer(texts, add_special_tokens=False, split_special_tokens=True)
-        encoded: list[list[int]] = found["input_ids"]
-        most = self.seq2seq.encoder.max_positions - _EDGES
-        longer = sum(len(ids) > most for ids in encoded)
+        """The token ids of each line, truncated to the model's positions."""
+        encoded = self.tokenizer.encode(lines, language)
+        longest = self.seq2seq.encoder.max_positions - _NUM_EDGES
+        longer = sum(len(ids) > longest for ids in encoded)
         if longer and note is not None:
             note(
-                f"{longer} of {len(lines)} lines have more than {most} tokens, the most that the "
-                "model reads: their ends are not translated. Give it a sentence a line."
+                f"{longer} of {len(lines)} lines have more than {longest} tokens, the model's "
+                "limit: they are truncated. Give one sentence a line."
             )
-        return [ids[:most] for ids in encoded]
+        return [ids[:longest] for ids in encoded]
 
     def _rows(self, texts: list[list[int]], language: int) -> Rows:
         vocabulary = self.seq2seq.vocabulary
-        width = max(map(len, texts)) + _EDGES
+        width = max(map(len, texts)) + _NUM_EDGES
         ids = np.full((len(texts), width), vocabulary.pad, np.int64)
         ids[:, 0] = vocabulary.language_token(language)
         for row, text in zip(ids, texts, strict=True):
             row[1 : len(text) + 1], row[len(text) + 1] = text, vocabulary.sep
-        there = np.arange(width) < np.array([[len(text) + _EDGES] for text in texts])
-        nothing = np.zeros_like(ids)
+        is_token = np.arange(width) < np.array([[len(text) + _NUM_EDGES] for text in texts])
+        zeros = np.zeros_like(ids)
         fields = {
             "ids": ids,
-            "positions": np.where(there, np.arange(width), 0),
+            "positions": np.where(is_token, np.arange(width), 0),
             "languages": np.full_like(ids, language),
-            "sentences": nothing,
-            "parts": nothing,
-            "rules": nothing,
-            "sequences": np.where(there, 0, -1),
+            "sentences": zeros,
+            "roles": zeros,
+            "rules": zeros,
+            "sequences": np.where(is_token, 0, -1),
         }
         device = next(self.seq2seq.parameters()).device
         return Rows(**{name: torch.from_numpy(field) for name, field in fields.items()}).to(device)
 
 
-def _without(vocabulary: Vocabulary, first: int) -> Vocabulary:
-    """A vocabulary without the tokens from some id on: those of languages."""
-    return replace(
-        vocabulary,
-        size=first,
-        special=tuple(number for number in vocabulary.special if number < first),
-        word_starts=vocabulary.word_starts[:first],
-    )
-
-
 def _batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Numbers of lines, but for empty ones: some of about one length at a time."""
+    """Numbers of the lines that are not empty, in batches of similar length, longest first."""
     order = [int(n) for n in np.argsort([-length for length in lengths], kind="stable")]
     batch: list[int] = []
     for number in order:
         if not lengths[number]:
             break
-        widest = lengths[batch[0] if batch else number] + _EDGES
+        widest = lengths[batch[0] if batch else number] + _NUM_EDGES
         if batch and widest * (len(batch) + 1) > batch_tokens:
             yield batch
             batch = []

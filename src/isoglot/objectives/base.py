@@ -1,10 +1,13 @@
-"""What an objective is: one file with two halves.
+"""What an objective is: a file with two classes.
 
-The data half is a frozen dataclass of settings: it makes sequences of an example, all randomness
-from the generator it is handed, and tells their lengths from the lengths of the examples. It knows
-no model and runs in loader workers. The model half is a module: from the encoded rows to a sum of
-losses and a count; one place (the loop) divides, over micro-batches and processes.
+`Objective`, a frozen dataclass of settings, builds sequences from examples. All its randomness
+comes from the generator it is given, and it computes the lengths of sequences from the sizes of
+examples. It uses no model and runs in loader workers. Its `ObjectiveModule` computes, from encoded
+rows, a sum of losses; the training loop alone divides, by the count of the whole step over all
+micro-batches and processes.
 """
+
+# ruff: noqa: ARG002 (methods that objectives override do not read their arguments)
 
 from __future__ import annotations
 
@@ -18,16 +21,17 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from isoglot.models.encoder import Encoder, States
-from isoglot.models.seq2seq import Seq2Seq
 from isoglot.types import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from isoglot.corpus import Corpus, Progress
-    from isoglot.models.writing import WritingConfig, Written
-    from isoglot.types import Example, IntArray, Rows, Sequence, Vocabulary
+    from isoglot.corpus import Corpus
+    from isoglot.corpus.engine.runner import Progress
+    from isoglot.models.config import GenerationConfig
+    from isoglot.models.encoder import Encoder, States
+    from isoglot.models.seq2seq import Generated, Seq2Seq
+    from isoglot.types import Example, IntArray, Rng, Rows, Sequence, Vocabulary
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,53 +39,57 @@ class LossSum:
     """The loss of one objective over one micro-batch: a sum, never a mean."""
 
     total: Tensor
-    """The loop divides it by the count of the whole step (`Batch.counts`)."""
+    """The loop divides it by the count of the whole step (`Batch.num_targets`)."""
     metrics: dict[str, Tensor] = field(default_factory=dict)
-    """Sums over the same things, divided by the same count (accuracy, ...)."""
+    """Sums that are divided by the same count (accuracy, ...)."""
     ratios: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
-    """Means over something else: (a sum, its own count)."""
+    """Means with a count of their own: (sum, count)."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Encoded:
-    """What one objective gets back from the pass."""
+class ForwardResult:
+    """The output of the forward pass that one objective reads."""
 
     batch: Batch
     name: str
-    states: Tensor
-    """(B, L, D) states of the main rows: final ones, or of the layer that the module reads."""
-    losses: Tensor
-    """Cross-entropy at this objective's prediction sites."""
+    hidden_states: Tensor
+    """(B, L, D) states of the main rows, of the last layer or of the module's `layer`."""
+    target_losses: Tensor
+    """Cross-entropy at this objective's target positions."""
     correct: Tensor
-    """1 where the most likely token is the target, at the same sites."""
+    """1 where the most likely token is the target, at the same positions."""
+
+    def empty_loss(self, metric: str = "accuracy") -> LossSum:
+        """The loss of a micro-batch without predictions of this objective: 0, with a gradient."""
+        nothing = self.target_losses.sum() * 0.0
+        return LossSum(total=nothing, metrics={metric: nothing.detach()})
 
 
-@dataclass(frozen=True, slots=True)
 class Inference:
-    """The encoder being trained, as a `before_pass` may use it: no gradient, no dropout."""
+    """The encoder being trained, without gradient and dropout, for `before_forward`."""
 
-    encoder: Encoder
-    seq2seq: Seq2Seq | None = None
-    """The encoder-decoder that the encoder belongs to, where it belongs to one."""
+    def __init__(self, encoder: Encoder, seq2seq: Seq2Seq | None = None) -> None:
+        """`seq2seq` is the encoder-decoder of the encoder, if it has one."""
+        self.encoder, self.seq2seq = encoder, seq2seq
 
     def states(self, rows: Rows) -> States:
-        """The states of some rows."""
+        """The hidden states of rows."""
         with torch.no_grad(), _evaluating(self.encoder):
             states: States = self.encoder(rows)
             return states
 
     def logits(self, states: States, positions: Tensor) -> Iterator[Tensor]:
-        """The LM head's logits (n, V) at flat indices, a chunk of sites at a time."""
-        for some in positions.split(self.encoder.settings.head.chunk):
+        """The LM head's logits (n, V) at flat indices, a chunk of positions at a time."""
+        for some in positions.split(self.encoder.settings.lm_head.chunk_size):
             with torch.no_grad(), _evaluating(self.encoder):
                 logits = self.encoder.logits_at(states, some)
             yield logits
 
-    def write(self, rows: Rows, languages: Tensor, settings: WritingConfig) -> Written:
-        """What the decoder writes when it reads some padded rows, in a language for each."""
-        assert self.seq2seq is not None, "only encoder-decoders write"
+    def generate(self, rows: Rows, languages: Tensor, settings: GenerationConfig) -> Generated:
+        """What the decoder generates from padded rows, in a language for each row."""
+        assert self.seq2seq is not None, "only encoder-decoders generate"
         with torch.no_grad(), _evaluating(self.seq2seq):
-            return self.seq2seq.write(rows, languages, settings)
+            return self.seq2seq.generate(rows, languages, settings)
 
 
 @contextmanager
@@ -98,136 +106,128 @@ class ObjectiveModule(nn.Module, ABC):
     """The model half. Heads, queues and momentum encoders are its parameters and buffers."""
 
     layer: int | None = None
-    """The layer whose states its loss reads (0: the embeddings); none: the last."""
-    smoothing: float = 0.0
-    """Label smoothing of what it predicts with a decoder, in training."""
+    """The layer whose hidden states the loss reads (0: the embeddings); none: the last."""
+    label_smoothing: float = 0.0
+    """Label smoothing of the decoder's targets, in training."""
 
-    def begin(self) -> None:
-        """Before the first step of a stage that trains it and follows none that did; or nothing."""
+    def on_stage_start(self) -> None:
+        """Before the first step of a stage that trains it, unless the stage before did."""
 
-    def wanting(self) -> int:
-        """How many things it wants to see (`fill`) before its first step; usually none.
-
-        The same on every process.
-        """
+    def num_warmup_examples(self) -> int:
+        """Examples for `warm_up` before its first step (keys of a queue); the same on all ranks."""
         return 0
 
-    def fill(self, name: str, batch: Batch, inference: Inference) -> None:
-        """Before its first step, take what it wants from a batch that is not trained on.
+    def warm_up(self, name: str, batch: Batch, inference: Inference) -> None:
+        """Read a micro-batch that is not trained on, before its first step (fill a queue).
 
-        Processes come to it together, each with a micro-batch of its own.
+        All processes call it together, each with a micro-batch of its own.
         """
 
-    def before_pass(self, name: str, batch: Batch, inference: Inference) -> None:
-        """A pass of its own without gradient, before the main one (side rows); usually none.
+    def before_forward(self, name: str, batch: Batch, inference: Inference) -> None:
+        """A pass without gradient before the forward pass, for example over auxiliary rows.
 
-        `name` is the objective's name in the recipe, under which the batch holds what is its own.
+        `name` is the objective's name in the recipe, under which the batch holds its tensors.
         """
 
     @abstractmethod
-    def loss(self, encoded: Encoded) -> LossSum:
-        """The sum of losses over this objective's sites."""
+    def loss(self, result: ForwardResult) -> LossSum:
+        """The sum of losses over this objective's predictions."""
 
     def after_step(self, *, taken: bool) -> None:
-        """Once per step: move momentum weights, push queues; usually nothing.
+        """Once per step: update momentum encoders, enqueue keys.
 
-        `taken` is False where the optimizer's update was left out: nothing may move then.
+        `taken` is False where the optimizer skipped its update: nothing may change then.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective(ABC):
-    """The data half and the settings every objective has."""
+    """The data half, and the settings that every objective has."""
 
     name: ClassVar[str]
-    line: ClassVar[str]
+    summary: ClassVar[str]
     """One line for tables: what it predicts from what."""
     reads: ClassVar[tuple[str, ...]]
     """The kinds of stream it can read."""
     paper: ClassVar[str]
-    num_side: ClassVar[int] = 0
-    """How many of its sequences, the last ones, are side rows for its `before_pass`."""
-    counts: ClassVar[str | None] = None
-    """What its loss is a mean over: tokens to predict, or, if named, its sites of that name."""
-    host_sites: ClassVar[tuple[str, ...]] = ()
-    """Names of its sites that are places in its host's sequence, not in its own."""
-    decodes: ClassVar[bool] = False
-    """Are its first two sequences what an encoder reads and what a decoder writes?"""
+    num_aux_sequences: ClassVar[int] = 0
+    """How many of its sequences, the last ones, go into auxiliary rows for `before_forward`."""
+    target_marker: ClassVar[str | None] = None
+    """The marker that its loss is a mean over; none: its target tokens."""
+    base_markers: ClassVar[tuple[str, ...]] = ()
+    """Markers that are positions in the sequence it depends on, not in its own."""
+    uses_decoder: ClassVar[bool] = False
+    """Are its first two sequences the encoder's input and the decoder's output?"""
 
     weight: float = 1.0
     """Weight of its loss in the sum."""
 
-    def hosts(self) -> tuple[str, ...]:
-        """The objectives on whose sequences it rides; none: it builds its own.
+    @classmethod
+    def class_for(cls, name: str, _: object) -> type[Objective]:
+        """The class of a recipe's objective, by name or as `package.module:Class`."""
+        from isoglot.objectives import find_objective
 
-        It then adds nothing to the main rows, and its loss is a mean over their tokens to predict,
-        or over its own sites (`counts`).
+        return find_objective(name)
+
+    def depends_on(self) -> tuple[str, ...]:
+        """Names of objectives whose sequences it reads; none: it builds its own.
+
+        If it depends on others it adds nothing to the main rows, and its loss is a mean over their
+        target tokens, or over its `target_marker`.
         """
         return ()
 
-    def wants(self, language: str) -> bool:  # noqa: ARG002
-        """Does it make anything of examples of this language (or pair of languages)?"""
+    def accepts_language(self, language: str) -> bool:
+        """Does it read examples of this language (or pair of languages)?"""
         return True
 
-    def prepared(self, corpus: Corpus, progress: Progress | None = None) -> Objective:  # noqa: ARG002
-        """Make what it needs of a corpus beside its text, if it is not there; usually nothing.
+    def prepare(self, corpus: Corpus, progress: Progress | None = None) -> Objective:
+        """Compute what it needs of a corpus beside the text (counts, phrases), unless it exists.
 
-        Gives the objective that knows where it is. Of several processes, one goes first.
+        Gives the objective that knows where the results are. Of several processes, one goes first.
         """
         return self
 
     @abstractmethod
     def lengths(self, sizes: IntArray) -> IntArray:
-        """(n, k) sizes of examples -> (n, m) the most tokens of the sequences it makes of each."""
+        """(n, k) sizes of examples -> (n, m) upper bounds on the lengths of their sequences."""
 
-    def reach(self, sizes: IntArray) -> IntArray:
-        """(n, k) sizes of examples -> (n,) how many positions its sequences reach over."""
+    def num_positions(self, sizes: IntArray) -> IntArray:
+        """(n, k) sizes of examples -> (n,) position embeddings that their sequences need."""
         return np.asarray(self.lengths(sizes).max(axis=1), np.int32)
 
-    @abstractmethod
     def max_targets(self, sizes: IntArray) -> IntArray:
-        """(n, k) sizes of examples -> (n,) the most prediction sites it makes of each."""
+        """(n, k) sizes of examples -> (n,) upper bounds on their target tokens."""
+        return np.zeros(len(sizes), np.int32)
 
-    @abstractmethod
-    def build(
-        self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> tuple[Sequence, ...]:
+    def build(self, example: Example, vocabulary: Vocabulary, rng: Rng) -> tuple[Sequence, ...]:
         """The sequences of one example."""
-
-    def ride(
-        self,
-        hosted: tuple[Sequence, ...],  # noqa: ARG002
-        vocabulary: Vocabulary,  # noqa: ARG002
-        rng: np.random.Generator,  # noqa: ARG002
-    ) -> tuple[Sequence, ...]:
-        """The side rows of an example of which its hosts have made these sequences."""
         return ()
 
-    def build_beside(
-        self,
-        example: Example,
-        vocabulary: Vocabulary,
-        rng: np.random.Generator,
-        longest: int,  # noqa: ARG002
+    def build_from(
+        self, bases: tuple[Sequence, ...], vocabulary: Vocabulary, rng: Rng
     ) -> tuple[Sequence, ...]:
-        """The same in a padded batch whose longest source has so many tokens; rarely different."""
+        """The auxiliary sequences of an example, from those of the objectives it depends on."""
+        return ()
+
+    def build_padded(
+        self, example: Example, vocabulary: Vocabulary, rng: Rng, max_length: int
+    ) -> tuple[Sequence, ...]:
+        """`build` for a padded batch whose longest source has `max_length` tokens."""
         return self.build(example, vocabulary, rng)
 
-    def weight_at(self, step: int) -> float:  # noqa: ARG002
-        """Its weight at a step of a stage; mostly always the same."""
+    def weight_at(self, step: int) -> float:
+        """Its weight at a step of a stage; constant unless overridden."""
         return self.weight
 
-    @abstractmethod
-    def module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:
-        """The model half, for an encoder and a corpus."""
+    def build_module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:
+        """The model half, for an encoder and a corpus; without it, only tokens are predicted."""
+        return TokenPrediction()
 
 
-class Prediction(ObjectiveModule):
-    """The model half of every objective that only predicts tokens: the LM head's cross-entropy."""
+class TokenPrediction(ObjectiveModule):
+    """The model half of objectives that only predict tokens: the LM head's cross-entropy."""
 
     @override
-    def loss(self, encoded: Encoded) -> LossSum:
-        return LossSum(
-            total=encoded.losses.sum(),
-            metrics={"accuracy": encoded.correct.sum()},
-        )
+    def loss(self, result: ForwardResult) -> LossSum:
+        return LossSum(total=result.target_losses.sum(), metrics={"accuracy": result.correct.sum()})

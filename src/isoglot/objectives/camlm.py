@@ -6,148 +6,203 @@ section 3.1. A pair is two sequences, each a whole sentence followed by slots of
 
     [CLS] x1 x2 x3 [SEP] M5 M6      p(y5 | x1 x2 x3, M5, M6)     the target part of the loss
     [CLS] y4 y5 y6 y7 [SEP] M2      p(x2 | y4 y5 y6 y7, M2)      the source part
-    rule: translate. A sentence sees itself, a slot sees the sentence and its fellow slots.
+    rule: translate. A sentence attends to itself, a slot to the sentence and the other slots.
 
-Slots are always [MASK] (a token that was kept or replaced at random would show one slot the
-sentence of another), and both conditionals are exact in one pass over 1.15 n tokens where two
-masked copies of the pair need 2 n.
+A slot is an extra [MASK] token after a sentence that predicts a token of another language from the
+sentence; its position and language say which. BTMLM has slots, too. Slots are always [MASK] (a kept
+or random token would show one slot the target of another), and both conditionals are exact in one
+pass over 1.15 n tokens, where two masked copies of the pair need 2 n.
 
 Where we differ: the paper draws [MASK]s inside the sentences; its example conditions on the whole
-other sentence (`slots: extra`, the default), its formula on what the other side does not hide
-(`slots: inline`, which takes the hidden tokens out). Its figure does not say where positions begin:
-here the sentence that is read begins at 0 in both sequences, and what is asked for follows it
-(`positions: continuous`) or begins at 0 as well (`restarted`).
+other sentence (`slots: extra`, the default), its formula on the unmasked tokens of the other side
+(`slots: inline`, which removes the masked tokens). Its figure does not show where positions begin:
+here the sentence begins at 0 in both sequences, and slots continue after it (`positions:
+continuous`) or begin at 0 as well (`reset`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from typing_extensions import override
 
-from isoglot.errors import require
-from isoglot.objectives.base import Encoded, LossSum, ObjectiveModule, Prediction
-from isoglot.objectives.masking import share
-from isoglot.objectives.slots import NUM_EDGES, Slotted, with_slots
-from isoglot.objectives.whole import whole
-from isoglot.types import IntArray, LongArray, Pair, Rule, Sequence
+from isoglot.errors import RecipeError, require
+from isoglot.objectives.base import (
+    ForwardResult,
+    LossSum,
+    Objective,
+    ObjectiveModule,
+    TokenPrediction,
+)
+from isoglot.objectives.masking import build_sequence, rounded_share
+from isoglot.types import IntArray, LongArray, MaskRule, Pair, Sequence
 
 if TYPE_CHECKING:
     from isoglot.corpus import Corpus
     from isoglot.models.encoder import Encoder
-    from isoglot.types import Example, Vocabulary
+    from isoglot.types import Example, Rng, Vocabulary
+
+NUM_SPECIAL = 2
+"""Special tokens of a sentence: [CLS] and [SEP]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CAMLM(Slotted):
+class SlotObjective(Objective):
+    """The settings of objectives with slots."""
+
+    positions: Literal["continuous", "reset"] = "continuous"
+    """Positions of slots: of a text that continues after the sentence, or from 0."""
+
+    def slot_positions(self, places: IntArray, num_tokens: int) -> IntArray:
+        """The positions of slots for the n-th tokens of a text, after `num_tokens` tokens."""
+        first = num_tokens + NUM_SPECIAL if self.positions == "continuous" else 0
+        return np.asarray(first + 1 + places, np.int32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CAMLM(SlotObjective):
     """Settings of cross-attention masked language modelling."""
 
     name: ClassVar[str] = "camlm"
-    line: ClassVar[str] = "predict tokens of a sentence from its translation alone"
+    summary: ClassVar[str] = "predict tokens of a sentence from its translation alone"
     reads: ClassVar[tuple[str, ...]] = ("parallel",)
     paper: ClassVar[str] = "ERNIE-M 3.1"
 
     rate: float = 0.15
     """Share of the tokens of each side to predict."""
     slots: Literal["extra", "inline"] = "extra"
-    """`extra` keeps the sentence that is read whole; `inline` takes its own hidden tokens out."""
+    """`extra` keeps all tokens of the sentence that is read; `inline` removes its masked ones."""
 
     def __post_init__(self) -> None:
         require(0 < self.rate <= 1, "camlm.rate must be above 0 and at most 1")
 
     @override
     def lengths(self, sizes: IntArray) -> IntArray:
-        hidden = share(self.rate, sizes)
-        read = sizes + NUM_EDGES - (hidden if self.slots == "inline" else 0)
-        return np.asarray(read + hidden[:, ::-1], np.int32)
+        masked = rounded_share(self.rate, sizes)
+        read = sizes + NUM_SPECIAL - (masked if self.slots == "inline" else 0)
+        return np.asarray(read + masked[:, ::-1], np.int32)
 
     @override
-    def reach(self, sizes: IntArray) -> IntArray:
-        """Slots stand where their tokens would: a pair reaches as far as when it is written out."""
+    def num_positions(self, sizes: IntArray) -> IntArray:
+        """Slots have the positions of their tokens: those of both sentences in full."""
         if self.positions == "continuous":
-            return np.asarray(sizes.sum(axis=1) + NUM_EDGES + 1, np.int32)
-        return np.asarray(sizes.max(axis=1) + NUM_EDGES, np.int32)
+            return np.asarray(sizes.sum(axis=1) + NUM_SPECIAL + 1, np.int32)
+        return np.asarray(sizes.max(axis=1) + NUM_SPECIAL, np.int32)
 
     @override
     def max_targets(self, sizes: IntArray) -> IntArray:
-        return np.asarray(share(self.rate, sizes).sum(axis=1), np.int32)
+        return np.asarray(rounded_share(self.rate, sizes).sum(axis=1), np.int32)
 
     @override
-    def build(
-        self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> tuple[Sequence, ...]:
+    def build(self, example: Example, vocabulary: Vocabulary, rng: Rng) -> tuple[Sequence, ...]:
         assert isinstance(example, Pair)
         sides = (example.first, example.second)
         languages = (example.first_language, example.second_language)
-        hidden = [_choose(ids, self.rate, vocabulary, rng) for ids in sides]
-        made = []
-        for read, asked in ((0, 1), (1, 0)):
+        chosen = [_choose_positions(ids, self.rate, vocabulary, rng) for ids in sides]
+        predicted_places, removed = zip(*chosen, strict=True)
+        sequences = []
+        for read, predicted in ((0, 1), (1, 0)):
             ids = sides[read]
-            sequence = whole(ids, languages[read], np.full(len(ids), read, np.int32), vocabulary)
+            sentence = np.full(len(ids), read, np.int32)
+            sequence = build_sequence(ids, languages[read], vocabulary, sentence)
             if self.slots == "inline":
-                sequence = _without(sequence, 1 + hidden[read].taken_out)
-            places = hidden[asked].asked
-            made.append(
-                with_slots(
+                sequence = _without(sequence, 1 + removed[read])
+            places = predicted_places[predicted]
+            sequences.append(
+                append_slots(
                     sequence,
                     positions=self.slot_positions(places.astype(np.int32), len(ids)),
-                    targets=sides[asked][places],
-                    language=languages[asked],
-                    sentence=asked,
-                    rule=Rule.TRANSLATE,
+                    targets=sides[predicted][places],
+                    language=languages[predicted],
+                    sentence=predicted,
+                    rule=MaskRule.TRANSLATE,
                     vocabulary=vocabulary,
                 )
             )
-        return tuple(made)
+        return tuple(sequences)
 
     @override
-    def module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:
-        return BothParts()
+    def build_module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:
+        return CAMLMModule()
 
 
-class BothParts(Prediction):
-    """The sum of the source and the target part of the loss, and each part's mean."""
+class CAMLMModule(TokenPrediction):
+    """The sum of the source and the target part of the loss, and the mean of each part."""
 
     @override
-    def loss(self, encoded: Encoded) -> LossSum:
-        found = Prediction.loss(self, encoded)
-        start, stop = encoded.batch.spans[encoded.name]
-        asked = encoded.batch.rows.sentences.flatten()[encoded.batch.positions[start:stop]]
+    def loss(self, result: ForwardResult) -> LossSum:
+        found = TokenPrediction.loss(self, result)
+        batch = result.batch
+        start, stop = batch.target_slices[result.name]
+        sides = batch.rows.sentences.flatten()[batch.target_positions[start:stop]]
         for number, part in enumerate(("source", "target")):
-            mine = asked == number
-            found.ratios[f"{part} loss"] = ((encoded.losses * mine).sum(), mine.sum())
+            mine = sides == number
+            found.ratios[f"{part}_loss"] = ((result.target_losses * mine).sum(), mine.sum())
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Hidden:
-    """Tokens of one side, by their places in its text, ascending."""
+def append_slots(
+    sequence: Sequence,
+    *,
+    positions: IntArray,
+    targets: IntArray,
+    language: int,
+    sentence: int,
+    rule: MaskRule,
+    vocabulary: Vocabulary,
+) -> Sequence:
+    """A sequence with slots after it, one for each of the positions and targets."""
+    number = len(positions)
 
-    asked: LongArray
-    """Those that the other side's slots ask for."""
-    taken_out: LongArray
-    """As many as the length alone tells: the same, and special tokens where others lack."""
+    def extended(values: IntArray, more: IntArray | int) -> IntArray:
+        return np.concatenate([values, np.broadcast_to(np.int32(more), number)])
+
+    return replace(
+        sequence,
+        ids=extended(sequence.ids, vocabulary.mask),
+        positions=extended(sequence.positions, positions),
+        languages=extended(sequence.languages, language),
+        sentences=extended(sequence.sentences, sentence),
+        roles=extended(sequence.roles, 1),
+        targets=extended(sequence.targets, targets),
+        rule=rule,
+        markers={**sequence.markers, "slots": len(sequence) + np.arange(number)},
+    )
 
 
-def _choose(
-    ids: IntArray, rate: float, vocabulary: Vocabulary, rng: np.random.Generator
-) -> _Hidden:
-    wanted = int(share(rate, np.array(len(ids))))
+def check_slot_positions(objectives: dict[str, Objective]) -> None:
+    """BTMLM generates with what CAMLM has learned: their slots must have the same positions."""
+    found = {
+        name: objective.positions
+        for name, objective in objectives.items()
+        if isinstance(objective, SlotObjective)
+    }
+    if len(set(found.values())) > 1:
+        said = ", ".join(f"{name}: {positions}" for name, positions in found.items())
+        raise RecipeError(
+            f"the objectives with slots have different positions ({said}); what one learns the "
+            "other could not use. Give them the same."
+        )
+
+
+def _choose_positions(
+    ids: IntArray, rate: float, vocabulary: Vocabulary, rng: Rng
+) -> tuple[LongArray, LongArray]:
+    """The places of tokens in a text, ascending: those that are predicted, and those removed.
+
+    As many are removed as follow from the length: special tokens, too, if there are too few others.
+    """
+    number = int(rounded_share(rate, np.array(len(ids))))
     special = vocabulary.is_special[ids]
     order = rng.permutation(len(ids))
-    order = order[np.argsort(special[order], kind="stable")][:wanted]
-    return _Hidden(asked=np.sort(order[~special[order]]), taken_out=np.sort(order))
+    order = order[np.argsort(special[order], kind="stable")][:number]
+    return np.sort(order[~special[order]]), np.sort(order)
 
 
 def _without(sequence: Sequence, places: LongArray) -> Sequence:
     """A sequence without the tokens at these places; the others keep their positions."""
-    return Sequence(
-        ids=np.delete(sequence.ids, places),
-        positions=np.delete(sequence.positions, places),
-        languages=np.delete(sequence.languages, places),
-        sentences=np.delete(sequence.sentences, places),
-        parts=np.delete(sequence.parts, places),
-        targets=np.delete(sequence.targets, places),
-    )
+    names = ("ids", "positions", "languages", "sentences", "roles", "targets")
+    left: Any = {name: np.delete(getattr(sequence, name), places) for name in names}
+    return replace(sequence, **left)

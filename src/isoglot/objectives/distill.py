@@ -1,18 +1,18 @@
 """Knowledge distillation: be like a monolingual teacher on the text of the teacher's language.
 
-Rides on MLM: the student's side is MLM's own pass, on the text with tokens hidden. The teacher is
-any masked language model, frozen, with a tokenizer of its own; its input is a side row, the same
-text in its own tokens. MetaXLM (Chi et al., 2021) section 5.3, Table 3, which does not say what is
-compared; here it is a setting:
+Depends on MLM: the student's states are those of MLM's forward pass, on masked text. The teacher is
+any masked language model, frozen, with a tokenizer of its own; its input, the same text in its own
+tokens, is an auxiliary row. MetaXLM (Chi et al., 2021) section 5.3, Table 3, which does not say
+what is compared; here it is a setting, `match`:
 
-    words        states of words, first piece to first piece, through a linear map; mean square
-    sentence     the mean of all states, through a linear map; mean square
-    vocabulary   what both guess for a hidden word that is one piece in both: KL over the tokens
-                 that both have, at a temperature
+    word_states     states of words, first token to first token, through a linear map; mean square
+    sentence_mean   the mean of all states, through a linear map; mean square
+    logits          predictions of a masked word that is one token in both: KL over the shared
+                    tokens, at a temperature
 
-For words and sentences the teacher reads the text whole. For guesses it is shown no more than the
-student: whatever touches a hidden token is a mask there too. A text of which the teacher needs more
-tokens than the student is cut for it; words beyond the cut are not compared.
+For states the teacher reads the unmasked text. For logits every token that overlaps one masked for
+the student is masked for the teacher, too. The teacher's text is cut to the number of tokens that
+the student's has; words beyond the cut are not compared.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from typing_extensions import override
 from isoglot.errors import CorpusError, RecipeError, nearest, require
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
-from isoglot.models.head import at_sites
-from isoglot.models.hub import local_folder
-from isoglot.objectives.base import Encoded, Inference, LossSum, Objective, ObjectiveModule
-from isoglot.objectives.contrast.pooling import pool
-from isoglot.objectives.same_words import TwoTokenizers
-from isoglot.objectives.shared_tokens import shared_tokens
-from isoglot.objectives.whole import whole
+from isoglot.models.lm_head import select_positions
+from isoglot.models.loading import local_folder
+from isoglot.objectives.base import ForwardResult, Inference, LossSum, Objective, ObjectiveModule
+from isoglot.objectives.contrast.pooling import check_layer, pool
+from isoglot.objectives.masking import build_sequence
+from isoglot.objectives.token_alignment import TokenizerPair, shared_tokens
 from isoglot.types import IGNORE, IntArray, Sequence
 
 if TYPE_CHECKING:
-    from isoglot.corpus import Corpus, Progress
-    from isoglot.objectives.same_words import BothWays
-    from isoglot.types import Batch, Example, Rows, Vocabulary
+    from isoglot.corpus import Corpus
+    from isoglot.corpus.engine.runner import Progress
+    from isoglot.objectives.token_alignment import TokenAlignment
+    from isoglot.types import Batch, Rng, Vocabulary
 
 STUDENT, TEACHER = "student", "teacher"
 
@@ -53,59 +53,49 @@ class Distill(Objective):
     """Settings of knowledge distillation."""
 
     name: ClassVar[str] = "distill"
-    line: ClassVar[str] = "have the states, or the guesses, of a monolingual teacher"
+    summary: ClassVar[str] = "match the states or the predictions of a monolingual teacher"
     reads: ClassVar[tuple[str, ...]] = ("text",)
     paper: ClassVar[str] = "MetaXLM 5.3"
-    num_side: ClassVar[int] = 1
-    counts: ClassVar[str | None] = STUDENT
-    host_sites: ClassVar[tuple[str, ...]] = (STUDENT,)
+    num_aux_sequences: ClassVar[int] = 1
+    target_marker: ClassVar[str | None] = STUDENT
+    base_markers: ClassVar[tuple[str, ...]] = (STUDENT,)
 
     teacher: str | None = None
     """Folder or Hugging Face name of the teacher, a masked language model with its tokenizer."""
     languages: tuple[str, ...] = ("en",)
-    """The languages that the teacher knows; texts of others are left to the other objectives."""
-    compare: Literal["words", "sentence", "vocabulary"] = "words"
-    """What the student is to share: states of words, the mean state, or guesses of hidden words."""
+    """The languages of the teacher; texts in others are not distilled."""
+    match: Literal["word_states", "sentence_mean", "logits"] = "word_states"
+    """Match hidden states of words, the mean hidden state, or predictions of masked words."""
     layer: int | None = None
     """The student's layer that is compared with the teacher's last; none means the last."""
     temperature: float = 2.0
-    """Guesses: what logits are divided by, on both sides."""
-    longest: int = 512
-    """Most tokens that the teacher reads at a time, special ones included."""
+    """Logits: both sides are divided by it."""
+    max_tokens: int = 512
+    """Most tokens of the teacher's input, special ones included."""
 
     def __post_init__(self) -> None:
         require(self.temperature > 0, "distill.temperature must be above 0")
         require(len(self.languages) > 0, "distill.languages must name a language")
-        require(self.longest >= 3, "distill.longest must be 3 or more")
+        require(self.max_tokens >= 3, "distill.max_tokens must be 3 or more")
         require(
-            self.layer is None or self.compare != "vocabulary",
-            "distill.layer: guesses are made from the last layer; leave it out",
+            self.layer is None or self.match != "logits",
+            "distill.layer: logits come from the last layer; remove it",
         )
 
     @override
-    def hosts(self) -> tuple[str, ...]:
+    def depends_on(self) -> tuple[str, ...]:
         return ("mlm",)
 
     @override
-    def wants(self, language: str) -> bool:
+    def accepts_language(self, language: str) -> bool:
         return language in self.languages
 
     @override
     def lengths(self, sizes: IntArray) -> IntArray:
-        return np.minimum(sizes + 2, self.longest).astype(np.int32)
+        return np.minimum(sizes + 2, self.max_tokens).astype(np.int32)
 
     @override
-    def max_targets(self, sizes: IntArray) -> IntArray:
-        return np.zeros(len(sizes), np.int32)
-
-    @override
-    def build(
-        self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> tuple[Sequence, ...]:
-        return ()
-
-    @override
-    def prepared(self, corpus: Corpus, progress: Progress | None = None) -> Objective:
+    def prepare(self, corpus: Corpus, progress: Progress | None = None) -> Objective:
         if self.teacher is None:
             raise RecipeError(
                 "objectives.distill.teacher: name the model to learn from, a folder with its "
@@ -118,150 +108,148 @@ class Distill(Objective):
                     f"{language!r}; {nearest(language, corpus.languages)}"
                 )
         teacher = str(local_folder(self.teacher))
-        told = {field.name: getattr(self, field.name) for field in fields(Distill)}
-        return DistillOn(
-            **{**told, "teacher": teacher},
-            tokenizers=TwoTokenizers(str(corpus.tokenizer_folder), teacher),
-            ids=tuple(corpus.languages.index(language) for language in self.languages),
+        settings = {field.name: getattr(self, field.name) for field in fields(Distill)}
+        return PreparedDistill(
+            **{**settings, "teacher": teacher},
+            tokenizers=TokenizerPair(str(corpus.tokenizer_folder), teacher),
+            language_ids=tuple(corpus.languages.index(language) for language in self.languages),
         )
 
     @override
-    def module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:
-        bound = self.prepared(corpus)
-        assert isinstance(bound, DistillOn)
-        return Student(bound, encoder, corpus)
+    def build_module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:
+        bound = self.prepare(corpus)
+        assert isinstance(bound, PreparedDistill)
+        return DistillModule(bound, encoder, corpus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DistillOn(Distill):
-    """Distillation for one corpus: it can read its text."""
+class PreparedDistill(Distill):
+    """Distillation on one corpus, with the tokenizers to read its text."""
 
-    tokenizers: TwoTokenizers
+    tokenizers: TokenizerPair
     """The corpus's and the teacher's."""
-    ids: tuple[int, ...]
-    """The corpus's numbers of the teacher's languages."""
+    language_ids: tuple[int, ...]
+    """Ids of the teacher's languages in the corpus."""
 
     @override
-    def ride(
-        self, hosted: tuple[Sequence, ...], vocabulary: Vocabulary, rng: np.random.Generator
+    def build_from(
+        self, bases: tuple[Sequence, ...], vocabulary: Vocabulary, rng: Rng
     ) -> tuple[Sequence, ...]:
-        (student,) = hosted
-        others = self.tokenizers.vocabulary()
+        (student,) = bases
+        theirs = self.tokenizers.vocabulary()
         language = int(student.languages[0])
-        if language not in self.ids:
-            return (_row(np.zeros(0, np.int32), language, others),)
-        both = self.tokenizers.read(student, vocabulary)
-        most = min(len(student), self.longest) - 2
-        ids = both.ids[:most].copy()
-        if self.compare == "vocabulary":
-            hidden = np.flatnonzero(student.targets != IGNORE).tolist()
-            ids[[token for token in both.touching(hidden) if token < most]] = others.mask
+        if language not in self.language_ids:
+            return (build_sequence(np.zeros(0, np.int32), language, theirs),)
+        aligned = self.tokenizers.align(student, vocabulary)
+        limit = min(len(student), self.max_tokens) - 2
+        ids = aligned.second_ids[:limit].copy()
+        if self.match == "logits":
+            masked = np.flatnonzero(student.targets != IGNORE).tolist()
+            ids[[token for token in aligned.overlapping(masked) if token < limit]] = theirs.mask
         pairs = np.array(
-            [pair for pair in self._compared(both, student) if pair[1] <= len(ids)], np.int64
+            [pair for pair in self._matched(aligned, student) if pair[1] <= len(ids)], np.int64
         ).reshape(-1, 2)
-        sites = {STUDENT: pairs[:, 0], TEACHER: pairs[:, 1]}
-        return (replace(_row(ids, language, others), sites=sites),)
+        markers = {STUDENT: pairs[:, 0], TEACHER: pairs[:, 1]}
+        return (replace(build_sequence(ids, language, theirs), markers=markers),)
 
-    def _compared(self, both: BothWays, student: Sequence) -> list[tuple[int, int]]:
-        """(place in the student's sequence, place in the teacher's) of what is compared."""
-        if self.compare == "sentence":
+    def _matched(self, aligned: TokenAlignment, student: Sequence) -> list[tuple[int, int]]:
+        """(position in the student's sequence, in the teacher's) of each comparison."""
+        if self.match == "sentence_mean":
             return [(0, 0)]
-        if self.compare == "words":
-            return [(mine, theirs + 1) for mine, theirs in both.words()]
+        if self.match == "word_states":
+            return [(mine, theirs + 1) for mine, theirs in aligned.word_starts()]
         return [
             (mine, theirs + 1)
-            for mine, theirs in both.whole_words()
+            for mine, theirs in aligned.single_token_words()
             if student.targets[mine] != IGNORE
         ]
 
 
-class Student(ObjectiveModule):
-    """The model half: the frozen teacher, and the map from the student's width to its own."""
+class DistillModule(ObjectiveModule):
+    """The model half: the frozen teacher, and a map from the student's width to the teacher's."""
 
     mine: Tensor
     theirs: Tensor
 
-    def __init__(self, settings: DistillOn, encoder: Encoder, corpus: Corpus) -> None:
+    def __init__(self, settings: PreparedDistill, encoder: Encoder, corpus: Corpus) -> None:
         super().__init__()
         assert settings.teacher is not None
-        layers = int(encoder.model.config.num_hidden_layers)
-        if settings.layer is not None and not 0 <= settings.layer <= layers:
-            raise RecipeError(
-                f"objectives.distill.layer: {settings.layer} does not exist in an encoder of "
-                f"{layers} layers: choose one from 0 to {layers}."
-            )
+        check_layer(settings.name, settings.layer, encoder)
         self.settings, self.layer = settings, settings.layer
-        self.teacher = _open_teacher(settings.teacher, settings.longest)
+        self.teacher = _open_teacher(settings.teacher, settings.max_tokens)
         self.map: nn.Linear | None = None
-        if settings.compare == "vocabulary":
+        if settings.match == "logits":
             shared = shared_tokens(corpus.tokenizer_folder, Path(settings.teacher))
             for name, ids in zip(("mine", "theirs"), shared, strict=True):
                 self.register_buffer(name, torch.from_numpy(ids), persistent=False)
         else:
             self.map = nn.Linear(encoder.hidden_size, self.teacher.hidden_size)
-        # in a tuple, so that the encoder is not a submodule: it has its own place in checkpoints
+        # in a tuple, so that the encoder is no submodule: checkpoints hold it elsewhere
         self._encoder = (encoder,)
-        self._said: Tensor | None = None
-        """What the teacher says of a micro-batch, for the loss of the same one."""
+        self._teacher_output: Tensor | None = None
+        """The teacher's output for a micro-batch, for the loss of the same one."""
 
     @override
-    def train(self, mode: bool = True) -> Student:
+    def train(self, mode: bool = True) -> DistillModule:
         super().train(mode)
         self.teacher.eval()
         return self
 
     @override
     @torch.no_grad()
-    def before_pass(self, name: str, batch: Batch, inference: Inference) -> None:
-        self._said = None
-        places = batch.side_sites.get(name, {}).get(TEACHER)
+    def before_forward(self, name: str, batch: Batch, inference: Inference) -> None:
+        self._teacher_output = None
+        places = batch.aux_markers.get(name, {}).get(TEACHER)
         if places is None or not len(places):
             return
-        rows = _with_padding(batch.side[name], int(self.teacher.model.config.pad_token_id or 0))
+        rows = batch.aux_rows[name]
+        # the teacher's padding id, as the corpus's may be no id of the teacher
+        pad = int(self.teacher.model.config.pad_token_id or 0)
+        rows = replace(rows, ids=torch.where(rows.sequences < 0, pad, rows.ids))
         states = self.teacher(rows)
-        match self.settings.compare:
-            case "words":
-                self._said = _exact(at_sites(states.hidden, places))
-            case "sentence":
-                self._said = pool(states.hidden, rows, places, "mean")
-            case "vocabulary":
-                self._said = torch.cat(
-                    [
-                        self._guesses(self.teacher, at_sites(states.hidden, some), self.theirs)
-                        for some in places.split(self.teacher.settings.head.chunk)
-                    ]
+        match self.settings.match:
+            case "word_states":
+                self._teacher_output = _exact(select_positions(states.hidden, places))
+            case "sentence_mean":
+                self._teacher_output = pool(states.hidden, rows, places, "mean")
+            case "logits":
+                selected = select_positions(states.hidden, places)
+                chunks = selected.split(self.teacher.settings.lm_head.chunk_size)
+                self._teacher_output = torch.cat(
+                    [self._log_probabilities(self.teacher, some, self.theirs) for some in chunks]
                 )
 
     @override
-    def loss(self, encoded: Encoded) -> LossSum:
-        said, self._said = self._said, None
-        if said is None:
-            nothing = encoded.losses.sum() * 0.0
-            return LossSum(total=nothing, metrics={self._metric: nothing.detach()})
-        places = encoded.batch.sites[encoded.name][STUDENT]
+    def loss(self, result: ForwardResult) -> LossSum:
+        outputs, self._teacher_output = self._teacher_output, None
+        if outputs is None:
+            return result.empty_loss(self._metric)
+        places = result.batch.markers[result.name][STUDENT]
         if self.map is None:
-            return self._divergences(at_sites(encoded.states, places), said)
-        if self.settings.compare == "words":
-            states = at_sites(encoded.states, places)
+            return self._divergences(select_positions(result.hidden_states, places), outputs)
+        if self.settings.match == "word_states":
+            states = select_positions(result.hidden_states, places)
         else:
-            states = pool(encoded.states, encoded.batch.rows, places, "mean")
+            states = pool(result.hidden_states, result.batch.rows, places, "mean")
         with torch.autocast(states.device.type, enabled=False):
             mapped = self.map(_exact(states))
-        losses = (mapped - said).square().mean(dim=1)
-        alike = F.cosine_similarity(mapped.detach(), said, dim=1)
+        losses = (mapped - outputs).square().mean(dim=1)
+        alike = F.cosine_similarity(mapped.detach(), outputs, dim=1)
         return LossSum(total=losses.sum(), metrics={self._metric: alike.sum()})
 
     @property
     def _metric(self) -> str:
         return "agreement" if self.map is None else "cosine"
 
-    def _divergences(self, states: Tensor, said: Tensor) -> LossSum:
-        """KL from the teacher's guesses to the student's; a chunk's logits exist at a time."""
+    def _divergences(self, states: Tensor, outputs: Tensor) -> LossSum:
+        """KL from the teacher's predictions to the student's; logits of one chunk at a time."""
         (encoder,) = self._encoder
         losses, agree = [], []
-        chunk = encoder.settings.head.chunk
-        for some, theirs in zip(states.split(chunk), said.split(chunk), strict=True):
-            mine = checkpoint(self._guesses, encoder, some, self.mine, use_reentrant=False)
+        chunk = encoder.settings.lm_head.chunk_size
+        for some, theirs in zip(states.split(chunk), outputs.split(chunk), strict=True):
+            mine = checkpoint(
+                self._log_probabilities, encoder, some, self.mine, use_reentrant=False
+            )
             divergences = (theirs.exp() * (theirs - mine)).sum(dim=1)
             losses.append(divergences * self.settings.temperature**2)
             agree.append(mine.detach().argmax(dim=1) == theirs.argmax(dim=1))
@@ -269,31 +257,22 @@ class Student(ObjectiveModule):
             total=torch.cat(losses).sum(), metrics={self._metric: torch.cat(agree).sum()}
         )
 
-    def _guesses(self, encoder: Encoder, states: Tensor, shared: Tensor) -> Tensor:
-        """(n, S) log-probabilities of the shared tokens, softened."""
+    def _log_probabilities(self, encoder: Encoder, states: Tensor, shared: Tensor) -> Tensor:
+        """(n, S) log-probabilities of the shared tokens, at the temperature."""
         logits = _exact(encoder.lm_head(states)[:, shared])
         return F.log_softmax(logits / self.settings.temperature, dim=1)
 
 
-def _row(ids: IntArray, language: int, vocabulary: Vocabulary) -> Sequence:
-    """The teacher's input, without regard to where sentences end."""
-    sequence = whole(ids, language, np.zeros(len(ids), np.int32), vocabulary)
-    return replace(sequence, sentences=np.zeros(len(sequence), np.int32))
-
-
-def _open_teacher(folder: str, longest: int) -> Encoder:
-    teacher = Encoder.open(folder, ModelConfig(start=folder, languages="none"))
-    if longest > teacher.max_positions:
+def _open_teacher(folder: str, max_tokens: int) -> Encoder:
+    teacher = Encoder.from_pretrained(
+        folder, ModelConfig(init_from=folder, language_embeddings="none")
+    )
+    if max_tokens > teacher.max_positions:
         raise RecipeError(
-            f"objectives.distill.longest: the teacher {folder} has {teacher.max_positions} "
-            f"positions and is to read {longest} tokens. Set it to {teacher.max_positions}."
+            f"objectives.distill.max_tokens: the teacher {folder} has {teacher.max_positions} "
+            f"positions and is to read {max_tokens} tokens. Set it to {teacher.max_positions}."
         )
     return teacher.requires_grad_(requires_grad=False).eval()
-
-
-def _with_padding(rows: Rows, pad: int) -> Rows:
-    """The rows with the teacher's own padding: the corpus's may be no token of it."""
-    return replace(rows, ids=torch.where(rows.sequences < 0, pad, rows.ids))
 
 
 def _exact(numbers: Tensor) -> Tensor:

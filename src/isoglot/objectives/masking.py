@@ -1,12 +1,14 @@
-"""Which tokens are hidden, and what is shown in their place.
+"""Masking: which tokens are predicted, and what replaces them in the input.
 
-How many is known from the length (rate × tokens, rounded, at least one; fewer only where special
-tokens or long words leave no more), so that rows and prediction sites are planned before any text
-is read. Which ones depends on the unit: single
-tokens (BERT, XLM), whole words (BERT's later release), spans of geometric length (SpanBERT) or
-phrases, n-grams of high PMI, and the single tokens between them (PMI-Masking). Of
-the chosen tokens 80 % become [MASK], 10 % a random token, 10 % stay. Special tokens are never
-chosen and never drawn as replacements.
+The number of masked tokens follows from the length (rate × tokens, rounded, at least one; fewer
+only where special tokens or long words leave no more), so that rows and target positions are
+planned before any text is read. Which positions are chosen depends on `unit`: single tokens (BERT,
+XLM), whole words (BERT's whole-word release), spans of geometric length (SpanBERT), or n-grams of
+high PMI and the single tokens between them (PMI-Masking). Of the chosen tokens 80 % become [MASK],
+10 % a random token, 10 % stay. Special tokens are never chosen and never drawn as replacements.
+
+    build_sequence   a b c d           ->  [CLS] a b c d [SEP]
+    apply_mask       choose_positions  ->  replace_tokens  ->  [CLS] a [MASK] c d [SEP], target b
 """
 
 from __future__ import annotations
@@ -16,14 +18,16 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from isoglot.corpus.phrases import PhraseConfig, Phrases, phrases_of
+from isoglot.corpus.cooccurrence.phrases import PhraseConfig, Phrases, phrases_of
 from isoglot.errors import require
-from isoglot.types import IGNORE, BoolArray, IntArray, LongArray, Vocabulary
+from isoglot.types import IGNORE, BoolArray, IntArray, LongArray, Sequence
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from isoglot.corpus import Corpus, Progress
+    from isoglot.corpus import Corpus
+    from isoglot.corpus.engine.runner import Progress
+    from isoglot.types import Rng, Vocabulary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,95 +37,88 @@ class Masking:
     rate: float = 0.15
     """Share of the tokens to predict."""
     unit: Literal["token", "word", "span", "pmi"] = "token"
-    """Hide single tokens, whole words, spans of geometric length, or phrases of high PMI."""
-    mask_share: float = 0.8
-    """Share of the chosen tokens shown as the mask token."""
-    random_share: float = 0.1
-    """Share of the chosen tokens shown as a random token; the rest stay as they are."""
+    """Mask single tokens, whole words, spans of geometric length, or phrases of high PMI."""
+    mask_replace_prob: float = 0.8
+    """Probability that a chosen token is replaced by the mask token."""
+    random_replace_prob: float = 0.1
+    """Probability that a chosen token is replaced by a random token; the rest stay."""
     span_p: float = 0.2
-    """Spans: the parameter of the geometric distribution of lengths (mean 1/p before the cut)."""
-    span_most: int = 10
-    """Spans: the longest."""
+    """Spans: the parameter of the geometric distribution of lengths (mean 1/p, before the cut)."""
+    span_max_tokens: int = 10
+    """Spans: most tokens of a span."""
     phrases: str | None = None
-    """Phrases of high PMI: a file of them; none means those found in the corpus, kept with it."""
+    """PMI: a file of phrases; none means those found in the corpus, which are stored with it."""
     pmi: PhraseConfig = field(default_factory=PhraseConfig)
-    """Phrases of high PMI: which n-grams they are, where none are given."""
+    """PMI: which n-grams become phrases if no file is given."""
 
     def __post_init__(self) -> None:
         require(0 < self.rate <= 1, "masking.rate must be above 0 and at most 1")
-        shares = (self.mask_share, self.random_share)
-        require(min(shares) >= 0, "masking's shares must not be negative")
-        require(sum(shares) <= 1, "masking's shares must add up to at most 1")
+        check_replace_probs("masking", self.mask_replace_prob, self.random_replace_prob)
         require(0 < self.span_p <= 1, "masking.span_p must be above 0 and at most 1")
-        require(self.span_most >= 1, "masking.span_most must be 1 or more")
+        require(self.span_max_tokens >= 1, "masking.span_max_tokens must be 1 or more")
 
-    def prepared(self, corpus: Corpus, progress: Progress | None = None) -> Self:
-        """Masking that knows its phrases, found in a corpus unless they are given."""
+    def prepare(self, corpus: Corpus, progress: Progress | None = None) -> Self:
+        """The settings with a phrase file; phrases are found in the corpus unless given."""
         if self.unit != "pmi" or self.phrases is not None:
             return self
         return replace(self, phrases=str(phrases_of(corpus, self.pmi, progress)))
 
-    def budget(self, lengths: IntArray) -> IntArray:
-        """How many of this many tokens are predicted."""
-        return share(self.rate, lengths)
+    def num_masked(self, lengths: IntArray) -> IntArray:
+        """How many of this many tokens are masked."""
+        return rounded_share(self.rate, lengths)
 
-    def choose(
-        self, ids: IntArray, vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> list[LongArray]:
-        """The positions to hide, no more in all than the budget allows; of spans, an array each."""
+    def choose_positions(self, ids: IntArray, vocabulary: Vocabulary, rng: Rng) -> list[LongArray]:
+        """The positions to mask, at most `num_masked` in all; an array for each unit."""
         allowed = np.flatnonzero(~vocabulary.is_special[ids])
         if not len(allowed):
             return []
-        budget = min(int(self.budget(np.array(len(allowed)))), len(allowed))
+        budget = min(int(self.num_masked(np.array(len(allowed)))), len(allowed))
         if self.unit == "span":
-            return self._spans(allowed, budget, rng)
+            return self._choose_spans(allowed, budget, rng)
         if self.unit != "token":
-            units = _units(allowed, self._starts(ids, vocabulary), budget, rng)
+            units = _choose_units(allowed, self._unit_starts(ids, vocabulary), budget, rng)
             if units:
                 return units
         return [allowed[rng.permutation(len(allowed))[:budget]]]
 
-    def hide(
-        self,
-        ids: IntArray,
-        units: list[LongArray],
-        vocabulary: Vocabulary,
-        rng: np.random.Generator,
+    def replace_tokens(
+        self, ids: IntArray, units: list[LongArray], vocabulary: Vocabulary, rng: Rng
     ) -> tuple[IntArray, IntArray]:
-        """(what is shown, what must be predicted) once the units are hidden."""
-        shown, targets = ids.copy(), np.full(len(ids), IGNORE, np.int32)
+        """(input ids, targets) once the tokens of the chosen units are masked."""
+        masked, targets = ids.copy(), np.full(len(ids), IGNORE, np.int32)
         if not units:
-            return shown, targets
+            return masked, targets
         chosen = np.concatenate(units)
         targets[chosen] = ids[chosen]
-        # one fate for a whole span (SpanBERT) or phrase, one for each token otherwise
-        together = self.unit in ("span", "pmi")
-        fate = rng.random(len(units) if together else len(chosen))
-        if together:
-            fate = np.repeat(fate, [len(unit) for unit in units])
-        shown[chosen[fate < self.mask_share]] = vocabulary.mask
-        random = chosen[(fate >= self.mask_share) & (fate < self.mask_share + self.random_share)]
+        # one draw for a whole span (SpanBERT) or phrase, one for each token otherwise
+        per_unit = self.unit in ("span", "pmi")
+        draws = rng.random(len(units) if per_unit else len(chosen))
+        if per_unit:
+            draws = np.repeat(draws, [len(unit) for unit in units])
+        replaced = self.mask_replace_prob + self.random_replace_prob
+        masked[chosen[draws < self.mask_replace_prob]] = vocabulary.mask
+        random = chosen[(draws >= self.mask_replace_prob) & (draws < replaced)]
         # uniform over the vocabulary without its special tokens
-        shown[random] = vocabulary.ordinary[
+        masked[random] = vocabulary.ordinary[
             rng.integers(len(vocabulary.ordinary), size=len(random))
         ]
-        return shown, targets
+        return masked, targets
 
-    def _starts(self, ids: IntArray, vocabulary: Vocabulary) -> BoolArray:
+    def _unit_starts(self, ids: IntArray, vocabulary: Vocabulary) -> BoolArray:
         """For each token: does a word, or a phrase, begin here?"""
         if self.unit == "pmi":
             assert self.phrases is not None, "masking by PMI is prepared before it is used"
             return Phrases.open(self.phrases).starts(ids)
         return vocabulary.word_starts[ids]
 
-    def _spans(self, allowed: LongArray, budget: int, rng: np.random.Generator) -> list[LongArray]:
+    def _choose_spans(self, allowed: LongArray, budget: int, rng: Rng) -> list[LongArray]:
         free: BoolArray = np.ones(len(allowed), np.bool_)
         units: list[LongArray] = []
         while budget:
-            length = min(int(rng.geometric(self.span_p)), self.span_most, budget)
+            length = min(int(rng.geometric(self.span_p)), self.span_max_tokens, budget)
             start = int(rng.choice(np.flatnonzero(free)))
             stop = start + 1
-            # a span ends early where the next token is taken, special or the text's last
+            # a span ends early before a token that is chosen already, special or the last
             while stop - start < length and stop < len(free) and free[stop]:
                 if allowed[stop] != allowed[stop - 1] + 1:
                     break
@@ -132,17 +129,10 @@ class Masking:
         return units
 
 
-def share(rate: float, lengths: IntArray) -> IntArray:
-    """That share of so many tokens, rounded, at least one."""
-    return np.asarray(np.maximum(np.rint(rate * lengths), 1), np.int32)
-
-
-def _units(
-    allowed: LongArray, starts: BoolArray, budget: int, rng: np.random.Generator
-) -> list[LongArray]:
+def _choose_units(allowed: LongArray, starts: BoolArray, budget: int, rng: Rng) -> list[LongArray]:
     """Whole words or phrases in random order while they fit into the budget; none if none fits.
 
-    A text without spaces may be one long "word": then the caller falls back on single tokens.
+    A text without spaces may be one long "word": the caller then masks single tokens.
     """
     new = starts[allowed]
     new[0] = True
@@ -156,3 +146,51 @@ def _units(
         if not budget:
             break
     return chosen
+
+
+def rounded_share(rate: float, lengths: IntArray) -> IntArray:
+    """`rate` × lengths, rounded, at least one."""
+    return np.asarray(np.maximum(np.rint(rate * lengths), 1), np.int32)
+
+
+def check_replace_probs(name: str, mask: float, random: float) -> None:
+    """Two probabilities whose rest keeps the token."""
+    require(min(mask, random) >= 0, f"{name}'s replacement probabilities must not be negative")
+    require(mask + random <= 1, f"{name}'s replacement probabilities must add up to at most 1")
+
+
+def build_sequence(
+    ids: IntArray, language: int, vocabulary: Vocabulary, sentences: IntArray | None = None
+) -> Sequence:
+    """`[CLS] ids [SEP]` without targets; without `sentences`, all tokens are of sentence 0."""
+    if sentences is not None:
+        sentences = np.concatenate([sentences[:1], sentences, sentences[-1:]])
+    ids = np.concatenate([[vocabulary.cls], ids, [vocabulary.sep]])
+    return new_sequence(ids, language, sentences=sentences)
+
+
+def new_sequence(
+    ids: IntArray | LongArray,
+    languages: IntArray | int,
+    *,
+    positions: IntArray | LongArray | None = None,
+    sentences: IntArray | None = None,
+    targets: IntArray | None = None,
+) -> Sequence:
+    """Ids as a sequence; by default with positions from 0, in one sentence, without targets."""
+    number = len(ids)
+    return Sequence(
+        ids=ids.astype(np.int32),
+        positions=(np.arange(number) if positions is None else positions).astype(np.int32),
+        languages=np.full(number, languages, np.int32),
+        sentences=np.zeros(number, np.int32) if sentences is None else sentences,
+        roles=np.zeros(number, np.int32),
+        targets=np.full(number, IGNORE, np.int32) if targets is None else targets,
+    )
+
+
+def apply_mask(sequence: Sequence, masking: Masking, vocabulary: Vocabulary, rng: Rng) -> Sequence:
+    """The sequence with masked tokens, which become its targets."""
+    units = masking.choose_positions(sequence.ids, vocabulary, rng)
+    masked, targets = masking.replace_tokens(sequence.ids, units, vocabulary, rng)
+    return replace(sequence, ids=masked, targets=targets)

@@ -1,9 +1,9 @@
-"""Masked language modelling: hide 15 % of a text's tokens and predict them from the rest.
+"""Masked language modelling: mask 15 % of a text's tokens and predict them from the rest.
 
-Reads a draw of the text stream (or each side of a pair on its own: PPA's ablation that replaces TLM
-by MLM; or an entity's description: XLM-K's ablation without its tasks) and predicts the hidden
+Reads a draw of the text stream, or each side of a pair on its own (PPA's ablation that replaces TLM
+by MLM), or an entity's description (XLM-K's ablation without its tasks), and predicts the masked
 tokens. BERT (Devlin et al., 2019), multilingual as in XLM section 3.3. Where we differ: the number
-of hidden tokens is exactly 15 % of the length, not 15 % in expectation.
+of masked tokens is exactly 15 % of the length, not 15 % in expectation.
 
     [CLS] a [MASK] c d [SEP]      rule: full
 """
@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from isoglot.objectives.base import Objective, ObjectiveModule, Prediction
-from isoglot.objectives.masking import Masking
-from isoglot.objectives.whole import masked, whole
+from isoglot.objectives.base import Objective
+from isoglot.objectives.masking import Masking, apply_mask, build_sequence
 from isoglot.types import IntArray, Pair, Sequence, Text
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from isoglot.corpus import Corpus, Progress
-    from isoglot.models.encoder import Encoder
-    from isoglot.types import Example, Vocabulary
+    from isoglot.corpus import Corpus
+    from isoglot.corpus.engine.runner import Progress
+    from isoglot.types import Example, Rng, Vocabulary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +33,16 @@ class MLM(Objective):
     """Settings of masked language modelling."""
 
     name: ClassVar[str] = "mlm"
-    line: ClassVar[str] = "predict hidden tokens of a text from the rest of it"
+    summary: ClassVar[str] = "predict masked tokens of a text from the rest of it"
     reads: ClassVar[tuple[str, ...]] = ("text", "parallel", "descriptions")
     paper: ClassVar[str] = "BERT; XLM 3.3"
 
     masking: Masking = field(default_factory=Masking)
-    """What is hidden, and how."""
+    """Which tokens are masked, and how."""
 
     @override
-    def prepared(self, corpus: Corpus, progress: Progress | None = None) -> Self:
-        return replace(self, masking=self.masking.prepared(corpus, progress))
+    def prepare(self, corpus: Corpus, progress: Progress | None = None) -> Self:
+        return replace(self, masking=self.masking.prepare(corpus, progress))
 
     @override
     def lengths(self, sizes: IntArray) -> IntArray:
@@ -51,30 +50,17 @@ class MLM(Objective):
 
     @override
     def max_targets(self, sizes: IntArray) -> IntArray:
-        return np.asarray(self.masking.budget(sizes).sum(axis=1), np.int32)
+        return np.asarray(self.masking.num_masked(sizes).sum(axis=1), np.int32)
 
     @override
-    def build(
-        self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> tuple[Sequence, ...]:
+    def build(self, example: Example, vocabulary: Vocabulary, rng: Rng) -> tuple[Sequence, ...]:
         if isinstance(example, Pair):
-            sides = (
-                (example.first, example.first_language),
-                (example.second, example.second_language),
-            )
-            return tuple(
-                masked(
-                    whole(ids, language, np.zeros(len(ids), np.int32), vocabulary),
-                    self.masking,
-                    vocabulary,
-                    rng,
-                )
-                for ids, language in sides
-            )
-        assert isinstance(example, Text)
-        sequence = whole(example.ids, example.language, example.sentences, vocabulary)
-        return (masked(sequence, self.masking, vocabulary, rng),)
-
-    @override
-    def module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:
-        return Prediction()
+            sequences = [
+                build_sequence(example.first, example.first_language, vocabulary),
+                build_sequence(example.second, example.second_language, vocabulary),
+            ]
+        else:
+            assert isinstance(example, Text)
+            text = build_sequence(example.ids, example.language, vocabulary, example.sentences)
+            sequences = [text]
+        return tuple(apply_mask(one, self.masking, vocabulary, rng) for one in sequences)

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from isoglot.corpus import PrepareConfig
-    from isoglot.recipe.schema import Recipe
+    from isoglot.corpus.pipeline.plan import PrepareConfig
+    from isoglot.pretraining.config import Recipe
 
 
 def load_recipe(name: str, settings: Sequence[str] = ()) -> Recipe:
     """A recipe by its built-in name or its path, changed by `a.b=value` settings."""
-    from isoglot.recipe.schema import Recipe
+    from isoglot.pretraining.config import Recipe
     from isoglot.recipe.structure import structure
 
     found = document.read(document.find(name))
@@ -30,7 +30,7 @@ def load_recipe(name: str, settings: Sequence[str] = ()) -> Recipe:
 
 def load_prepare(path: Path, settings: Sequence[str] = ()) -> PrepareConfig:
     """The settings of a preparation from a file."""
-    from isoglot.corpus import PrepareConfig
+    from isoglot.corpus.pipeline.plan import PrepareConfig
     from isoglot.recipe.structure import structure
 
     return structure(document.with_settings(document.read(path), settings), PrepareConfig)

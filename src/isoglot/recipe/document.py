@@ -1,11 +1,15 @@
-"""YAML documents that remember where each value stands, can extend one another, and take --set.
+"""Recipe files: YAML documents that know the line of each value, extend one another, take --set.
 
 The only place that reads and writes YAML. A value is known by its path, (`stages`, 0, `steps`);
-`where` tells the file and line it came from, also after merging.
+`Document.where` gives the file and line it came from, also after merging.
+
+PyYAML implements YAML 1.1, in which 1e-4 is text, `no` is false and 2024-01-01 is a date. `Loader`
+and `Dumper` follow YAML 1.2 in these: `no` is Norwegian. What one writes, the other reads back.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +18,38 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from isoglot.errors import RecipeError, nearest
-from isoglot.recipe.dialect import Dumper, Loader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_TAG = "tag:yaml.org,2002:"
+_REPLACED = {f"{_TAG}bool", f"{_TAG}timestamp", f"{_TAG}float"}
+_FLOAT = re.compile(
+    r"^([-+]?(\d+\.\d*|\.\d+)([eE][-+]?\d+)?|[-+]?\d+[eE][-+]?\d+|[-+]?\.(inf|Inf|INF)|\.(nan|NaN))$"
+)
+_BOOL = re.compile(r"^(true|True|TRUE|false|False|FALSE)$")
+
+
+class Loader(yaml.SafeLoader):
+    """Reads plain data only, no objects."""
+
+
+class Dumper(yaml.SafeDumper):
+    """Writes plain data; quotes what the loader would take for something else."""
+
+
+def _speak_1_2(kind: Any) -> None:
+    kind.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in _REPLACED]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    kind.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-+.0123456789"))
+    kind.add_implicit_resolver(f"{_TAG}bool", _BOOL, list("tTfF"))
+
+
+_speak_1_2(Loader)
+_speak_1_2(Dumper)
+
 
 Key = tuple[str | int, ...]
 
@@ -154,7 +186,7 @@ def _plain(node: yaml.Node, path: Key, file: Path, places: dict[Key, str]) -> An
         for key_node, value_node in node.value:
             key, place = str(key_node.value), f"{file}:{key_node.start_mark.line + 1}"
             if key in data:
-                raise RecipeError(f"{place}: {key!r} is there twice.")
+                raise RecipeError(f"{place}: {key!r} is given twice.")
             data[key] = _plain(value_node, (*path, key), file, places)
             places[(*path, key)] = place
         return data

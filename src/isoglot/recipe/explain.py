@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import re
 import textwrap
 from functools import cache
 from typing import Any
@@ -24,6 +25,7 @@ from isoglot.recipe.structure import plain
 _COLUMN = 34
 """Where comments begin."""
 _WIDTH = 100
+_NONE = re.compile(r"\bnone(?=:| means)")
 
 
 def explained(settings: Any) -> str:
@@ -59,7 +61,10 @@ def _fields(settings: Any, data: dict[str, Any]) -> list[str]:
         if name == "kind" and isinstance(settings, StreamConfig):
             lines += _line("kind", value, "The kind of stream it is.")
         else:
-            lines += _entry(name, getattr(settings, name), value, said.get(name, ""))
+            sentence = said.get(name, "")
+            if "None" in str(kind.__dataclass_fields__[name].type):
+                sentence = _NONE.sub("null", sentence)  # YAML's word; `none` may be a value
+            lines += _entry(name, getattr(settings, name), value, sentence)
     return lines
 
 
@@ -90,7 +95,7 @@ def _item(settings: Any, value: Any) -> list[str]:
 def _about(settings: Any) -> str:
     """What an objective or a stream is, for the line of its name."""
     if isinstance(settings, Objective):
-        return settings.line[0].upper() + settings.line[1:] + "."
+        return settings.summary[0].upper() + settings.summary[1:] + "."
     return (inspect.getdoc(type(settings)) or "").split("\n")[0]
 
 
@@ -112,7 +117,7 @@ def _indented(lines: list[str]) -> list[str]:
     """Two to the right; comments beside a line stay in their column where there is room."""
     return [
         f"  {line[: _COLUMN - 2]}{line[_COLUMN:]}"
-        if line[_COLUMN - 2 : _COLUMN + 1] == "  #"
+        if line[_COLUMN - 3 : _COLUMN + 1] == "   #"  # YAML needs a space before a comment
         else f"  {line}"
         for line in lines
     ]

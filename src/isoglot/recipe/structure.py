@@ -1,12 +1,16 @@
-"""Plain data to frozen settings, by cattrs, strictly: every fault at once, with its path.
+"""Plain data to frozen settings, by cattrs, strictly; all faults are reported at once.
 
-Strict means that nothing is guessed: "0.2" is not a number, a string is not a list, unknown keys
-are faults (with the nearest known name).
+Strict: "0.2" is not a number, a string is not a list, and an unknown key is a fault with the
+nearest known name. Every fault is reported with its file, line and path.
+
+Settings whose class depends on their key (objectives, streams) choose it themselves: their base
+class has a class method `class_for(key, settings)`. This module imports neither.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import types
 import typing
 from collections.abc import Callable
 from functools import cache
@@ -15,16 +19,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import cattrs
 from cattrs.gen import make_dict_structure_fn, override
 
-from isoglot.batching.streams import STREAMS, StreamConfig
-from isoglot.errors import nearest
-from isoglot.objectives import Objective, find_objective
-from isoglot.recipe.faults import SettingError, listed
-from isoglot.recipe.values import exactly, is_literal, is_scalar_union, literal, scalar_union
+from isoglot.errors import IsoglotError, RecipeError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from isoglot.recipe.document import Document
+    from isoglot.recipe.document import Document, Key
 
 T = TypeVar("T")
 Read = Callable[[Any, Any], Any]
@@ -54,8 +54,8 @@ def plain(settings: Any) -> Any:
 
 
 def _with_kind(key: str, value: Any) -> Any:
-    """An entry of a mapping; a stream that its key does not name says its kind."""
-    if isinstance(value, StreamConfig) and value.kind != key:
+    """An entry of a mapping; a stream whose key is not its kind says its kind."""
+    if getattr(value, "kind", key) != key:
         return {"kind": value.kind, **plain(value)}
     return plain(value)
 
@@ -99,9 +99,9 @@ def _tuple(kind: Any, converter: cattrs.Converter) -> Read:
 
 
 def _mapping(kind: Any, converter: cattrs.Converter) -> Read:
-    """A mapping from names; the class of objectives and streams depends on the name."""
+    """A mapping from names to settings; `class_for` chooses their class by name."""
     _, inner = typing.get_args(kind)
-    choose = {Objective: _objective_class, StreamConfig: _stream_class}.get(inner)
+    choose = getattr(inner, "class_for", None)
 
     def one(key: Any, value: Any) -> Any:
         if choose is None:
@@ -118,9 +118,9 @@ def _mapping(kind: Any, converter: cattrs.Converter) -> Read:
 
 
 def _settings(kind: Any, converter: cattrs.Converter) -> Read:
-    """A dataclass of settings; a stream's objectives must exist and be able to read it."""
+    """A dataclass of settings; a stream checks that its objectives exist and can read it."""
     special: dict[str, Any] = {}
-    if issubclass(kind, StreamConfig):
+    if hasattr(kind, "check_objective"):
         special["objectives"] = override(struct_hook=_objective_names(kind, converter))
     fill = make_dict_structure_fn(kind, converter, _cattrs_forbid_extra_keys=True, **special)
 
@@ -132,13 +132,9 @@ def _settings(kind: Any, converter: cattrs.Converter) -> Read:
     return read
 
 
-def _objective_names(stream: type[StreamConfig], converter: cattrs.Converter) -> Read:
+def _objective_names(stream: Any, converter: cattrs.Converter) -> Read:
     def one(_: int, name: str) -> str:
-        reads = find_objective(name).reads
-        if stream.kind not in reads:
-            raise SettingError(
-                f"the objective {name!r} reads {' or '.join(reads)}, not {stream.kind}"
-            )
+        stream.check_objective(name)
         return name
 
     def read(value: Any, _: Any) -> tuple[str, ...]:
@@ -163,16 +159,98 @@ def _each(items: Iterable[tuple[Any, Any]], read: Callable[[Any, Any], Any]) -> 
     return found
 
 
-def _objective_class(name: str, _: Any) -> type[Objective]:
-    return find_objective(name)
+_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
-def _stream_class(name: str, settings: Any) -> type[StreamConfig]:
-    """A stream's class is named by its key, or by `kind` where there are two of one kind."""
-    kind = settings.pop("kind", name) if isinstance(settings, dict) else name
-    for stream in STREAMS:
-        if stream.kind == kind:
-            return stream
-    raise SettingError(
-        f"there is no stream {kind!r}; {nearest(str(kind), [s.kind for s in STREAMS])}"
+def exactly(value: Any, kind: type) -> Any:
+    """A value of one scalar kind; a whole number may stand for a number."""
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise SettingError(f"expected {_NAMES[kind]}, got {value!r}")
+    return value
+
+
+def is_literal(kind: Any) -> bool:
+    """Is it a choice between given values?"""
+    return typing.get_origin(kind) is typing.Literal
+
+
+def literal(value: Any, kind: Any) -> Any:
+    """One of the given values."""
+    known = typing.get_args(kind)
+    if value not in known:
+        raise SettingError(f"{value!r} is not possible; {nearest(str(value), map(str, known))}")
+    return value
+
+
+def is_scalar_union(kind: Any) -> bool:
+    """Is it a choice between kinds of plain values, such as a number or none?"""
+    return typing.get_origin(kind) in (typing.Union, types.UnionType) and all(
+        option in (*_NAMES, type(None)) or is_literal(option) for option in typing.get_args(kind)
     )
+
+
+def scalar_union(value: Any, kind: Any) -> Any:
+    """A value of the first kind of a union that takes it."""
+    options = [option for option in typing.get_args(kind) if option is not type(None)]
+    if value is None and len(options) < len(typing.get_args(kind)):
+        return None
+    fault: SettingError | None = None
+    for option in options:
+        try:
+            return literal(value, option) if is_literal(option) else exactly(value, option)
+        except SettingError as error:
+            fault = error
+    assert fault is not None, "a union has options"
+    raise fault
+
+
+class SettingError(ValueError):
+    """One fault of one setting, in words for the user."""
+
+
+def listed(error: Exception, document: Document) -> RecipeError:
+    """One error that names all faults inside a (group of) errors.
+
+    Raises:
+        Exception: an error that is no fault of the document comes out as it is.
+    """
+    found = [(document.where(path), path, text) for path, text in _inside(error, ())]
+    found.sort(key=lambda fault: _file_and_line(fault[0]))
+    # a fault of settings that do not go together is that of the whole, which has no path
+    lines = [
+        ": ".join(filter(None, [place, ".".join(map(str, path)), text]))
+        for place, path, text in found
+    ]
+    number = f"{len(lines)} errors" if len(lines) > 1 else "an error"
+    return RecipeError(f"{number} in the settings:\n  " + "\n  ".join(lines))
+
+
+def _file_and_line(place: str) -> tuple[str, int]:
+    file, _, line = place.rpartition(":")
+    return (file, int(line)) if line.isdigit() else (place, 0)
+
+
+def _inside(error: BaseException, path: Key) -> list[tuple[Key, str]]:
+    """All faults inside a group of errors, each with its path."""
+    if isinstance(error, cattrs.ClassValidationError | cattrs.IterableValidationError):
+        noted, others = error.group_exceptions()
+        found = []
+        for inner, note in noted:
+            key = note.name if isinstance(note, cattrs.AttributeValidationNote) else note.index
+            found += _inside(inner, (*path, key))
+        for inner in others:
+            found += _inside(inner, path)
+        return found
+    if isinstance(error, cattrs.ForbiddenExtraKeysError):
+        known = [field.name for field in dataclasses.fields(typing.cast("Any", error.cl))]
+        return [
+            ((*path, key), f"unknown setting; {nearest(key, known)}")
+            for key in sorted(error.extra_fields)
+        ]
+    if isinstance(error, KeyError):
+        return [(path, "this setting is needed and has no default")]
+    if isinstance(error, IsoglotError | SettingError):
+        return [(path, str(error))]
+    raise error

@@ -1,13 +1,5 @@
-"""Results, metrics and exhibits to one self-contained HTML page, tables and figures.
+"""Reports: results, training metrics and corpora as one HTML page, tables and figures.
 
-Reads the JSON files that other commands leave in their folders; never opens a model, never imports
-torch.
+Reads the JSON files that other commands write into their folders; opens no model and imports no
+torch. `page` builds the page from `leaderboard` (scores), `training`, `corpus_stats`, `figures`.
 """
-
-from __future__ import annotations
-
-from isoglot.report.curves import draw_curves
-from isoglot.report.errors import ReportError
-from isoglot.report.inputs import Named, named
-
-__all__ = ["Named", "ReportError", "draw_curves", "named"]

@@ -1,28 +1,30 @@
-"""Line charts as SVG, written by hand: small, sharp at any size, and at home in both themes.
+"""Line charts as SVG, and figures of several charts (`subplots`).
 
 Every mark has its colour as an attribute, so that the SVG alone is a figure for a paper, and a
-class (`k0`, `grid`, ...), so that a page's style sheet can give it the colours of a dark theme.
+class (`k0`, `grid`, ...), so that the style sheet of a page can set the colours of a dark theme.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from html import escape
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from isoglot.report import colours
-from isoglot.report.ticks import linear_ticks, log_ticks, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 _RIGHT, _TOP, _BOTTOM = 22, 14, 44
 _LEGEND_LINE = 19
+_HEIGHT = re.compile(r' height="(\d+)"')
 _LETTER = 6.6
-"""Width of a letter of 12 pixels, on average: legends are laid out without a font's measures."""
+"""Average width of a 12-pixel letter, for the layout of legends."""
 _MARKED = 30
-"""Lines of at most so many points show them."""
+"""Lines with at most this many points show markers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +33,24 @@ class Line:
 
     label: str
     colour: int
-    """Number of its colour: the same for the same model in every chart of a page."""
+    """Index of its colour: a model has the same in every chart of a page."""
     points: tuple[tuple[float, float], ...]
     spread: tuple[float, ...] = ()
-    """Half the height of the band around each point; none where there is one repetition."""
+    """Half the height of the band around each point; empty with one repetition."""
+
+    @classmethod
+    def of_repetitions(
+        cls, label: str, colour: int, values: Iterable[tuple[float, Sequence[float]]]
+    ) -> Line:
+        """The mean of the values at each x, with a band of one standard deviation."""
+        found = list(values)
+        spread = tuple(stdev(ys) if len(ys) > 1 else 0.0 for _, ys in found)
+        return cls(
+            label=label,
+            colour=colour,
+            points=tuple((x, fmean(ys)) for x, ys in found),
+            spread=spread if any(spread) else (),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +64,11 @@ class Chart:
     log: bool = False
     width: int = 720
     height: int = 400
-    whole: bool = True
-    """Does the horizontal axis count something (steps, tokens, layers)?"""
+    integer_x: bool = True
+    """Is the horizontal axis a count (steps, tokens, layers), with ticks only at integers?"""
 
 
-def svg(chart: Chart) -> str:
+def chart_svg(chart: Chart) -> str:
     """The chart as one `<svg>` element."""
     frame = _Frame(chart)
     legend, legend_height = _legend(chart, frame.left)
@@ -78,8 +94,29 @@ def svg(chart: Chart) -> str:
     return "\n".join([*parts, *legend, "</svg>"])
 
 
+def subplots(rows: Sequence[Sequence[Chart]]) -> str:
+    """Rows of charts as one `<svg>` element."""
+    parts: list[str] = []
+    width = y = 0
+    for row in rows:
+        x, row_height = 0, 0
+        for chart in row:
+            drawn = chart_svg(chart)
+            height = _HEIGHT.search(drawn)
+            assert height is not None, "chart_svg writes its height"
+            parts.append(drawn.replace("<svg ", f'<svg x="{x}" y="{y}" ', 1))
+            x, row_height = x + chart.width, max(row_height, int(height[1]))
+        width, y = max(width, x), y + row_height
+    opening = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" width="{width}" '
+        f'height="{y}">'
+    )
+    paper = f'<rect class="paper" width="{width}" height="{y}" fill="{colours.PAPER[0]}"/>'
+    return "\n".join([opening, paper, *parts, "</svg>"])
+
+
 class _Frame:
-    """The plot's rectangle, and where numbers lie in it."""
+    """The plot area, and the coordinates of values in it."""
 
     def __init__(self, chart: Chart) -> None:
         self._chart = chart
@@ -89,7 +126,7 @@ class _Frame:
         ticks_of: Callable[[float, float], list[float]]
         ticks_of = log_ticks if chart.log else linear_ticks
         self._y_ticks = ticks_of(*self._y_range)
-        longest = max((len(written(tick)) for tick in self._y_ticks), default=0)
+        longest = max((len(format_tick(tick)) for tick in self._y_ticks), default=0)
         self.left = round(30 + _LETTER * longest + 8)
         self._right = chart.width - _RIGHT
         self._top, self._bottom = _TOP + (22 if chart.title else 0), chart.height - _BOTTOM
@@ -97,7 +134,8 @@ class _Frame:
     def _y_extent(self) -> tuple[float, float]:
         lows, highs = [], []
         for line in self._chart.lines:
-            for (_, y), half in zip(line.points, _halves(line), strict=True):
+            halves = line.spread or (0.0,) * len(line.points)
+            for (_, y), half in zip(line.points, halves, strict=True):
                 lows.append(y if self._chart.log and y <= half else y - half)
                 highs.append(y + half)
         low, high = _widened(min(lows), max(highs))
@@ -118,18 +156,18 @@ class _Frame:
         return self._bottom - share * (self._bottom - self._top)
 
     def axes(self) -> list[str]:
-        """Grid lines, ticks and the two axes' names."""
+        """Grid lines, ticks and axis labels."""
         parts = []
         for tick in self._y_ticks:
             y = self.y(tick)
             parts.append(
                 f'<path class="grid" d="M{self.left} {y:.1f}H{self._right}" stroke="#dde2e7"/>'
             )
-            parts.append(_text(written(tick), self.left - 8, y + 4, anchor="end"))
+            parts.append(_text(format_tick(tick), self.left - 8, y + 4, anchor="end"))
         parts += [
-            _text(written(tick), self.x(tick), self._bottom + 18)
-            for tick in linear_ticks(*self._x_range, most=8)
-            if tick.is_integer() or not self._chart.whole
+            _text(format_tick(tick), self.x(tick), self._bottom + 18)
+            for tick in linear_ticks(*self._x_range, limit=8)
+            if tick.is_integer() or not self._chart.integer_x
         ]
         middle = (self._top + self._bottom) / 2
         along = f"M{self.left} {self._bottom}H{self._right}"
@@ -142,9 +180,8 @@ class _Frame:
         return parts
 
     def line(self, line: Line) -> list[str]:
-        """One line, with its band and its points."""
-        light, _, dash = colours.line(line.colour)
-        kind = f"k{line.colour % len(colours.LINES)}"
+        """A line with its band and markers."""
+        light, kind, dashed = _stroke(line)
         places = [(self.x(x), self.y(y)) for x, y in line.points]
         parts = []
         if any(line.spread):
@@ -155,7 +192,6 @@ class _Frame:
                 f'<path class="band {kind}" d="{_path(upper + lower)}Z" fill="{light}" '
                 'fill-opacity=".14"/>'
             )
-        dashed = f' stroke-dasharray="{dash}"' if dash else ""
         parts.append(
             f'<path class="line {kind}" d="{_path(places)}" fill="none" stroke="{light}" '
             f'stroke-width="1.8" stroke-linejoin="round"{dashed}>'
@@ -170,17 +206,16 @@ class _Frame:
 
 
 def _legend(chart: Chart, left: float) -> tuple[list[str], int]:
-    """A name for every line, in as many rows as they need, and the rows' height."""
+    """The legend, wrapped into rows, and its height."""
     parts = []
     x, y = left, float(chart.height + 8)
     for line in chart.lines:
-        light, _, dash = colours.line(line.colour)
+        light, kind, dashed = _stroke(line)
         width = 34 + _LETTER * len(line.label) + 14
         if x > left and x + width > chart.width:
             x, y = left, y + _LEGEND_LINE
-        dashed = f' stroke-dasharray="{dash}"' if dash else ""
         parts.append(
-            f'<path class="line k{line.colour % len(colours.LINES)}" d="M{x:.0f} {y:.0f}h24" '
+            f'<path class="line {kind}" d="M{x:.0f} {y:.0f}h24" '
             f'stroke="{light}" stroke-width="2.4"{dashed}/>'
             + _text(line.label, x + 30, y + 4, anchor="start")
         )
@@ -188,8 +223,11 @@ def _legend(chart: Chart, left: float) -> tuple[list[str], int]:
     return parts, int(y - chart.height + 14)
 
 
-def _halves(line: Line) -> tuple[float, ...]:
-    return line.spread or (0.0,) * len(line.points)
+def _stroke(line: Line) -> tuple[str, str, str]:
+    """The colour, the class and the dash attribute of a line."""
+    light, _, dash = colours.line(line.colour)
+    dashed = f' stroke-dasharray="{dash}"' if dash else ""
+    return light, f"k{line.colour % len(colours.LINES)}", dashed
 
 
 def _text(content: str, x: float, y: float, *, anchor: str = "middle") -> str:
@@ -204,7 +242,42 @@ def _path(places: Sequence[tuple[float, float]]) -> str:
 
 
 def _widened(low: float, high: float) -> tuple[float, float]:
-    """The range itself, or one around a lone value."""
+    """The range itself, or one around a single value."""
     if high > low:
         return low, high
     return (low * 0.9, low * 1.1) if low > 0 else (low - 1, low + 1)
+
+
+_ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
+
+
+def linear_ticks(low: float, high: float, *, limit: int = 6) -> list[float]:
+    """Round numbers inside [low, high], evenly spaced, at most `limit`."""
+    if high <= low:
+        return [low]
+    rough = (high - low) / limit
+    scale = 10.0 ** math.floor(math.log10(rough))
+    step = next(scale * m for m in _ROUND if scale * m >= rough * (1 - 1e-9))
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return [round(number * step, 12) for number in range(first, last + 1)]
+
+
+def log_ticks(low: float, high: float, *, limit: int = 8) -> list[float]:
+    """1, 2 and 5 of every decade inside [low, high], or decades where those are too many."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    fine = [m * 10.0**k for k in decades for m in (1, 2, 5) if low <= m * 10.0**k <= high]
+    if len(fine) < 3:  # less than a decade
+        return [tick for tick in linear_ticks(low, high) if tick > 0]
+    if len(fine) <= limit:
+        return fine
+    whole = [10.0**k for k in decades if low <= 10.0**k <= high]
+    return whole[:: math.ceil(len(whole) / limit)]
+
+
+def format_tick(value: float) -> str:
+    """The label of a tick: 0.25, 40, 12k, 3.5M."""
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            return f"{value / (1e3 if letter == 'k' else size):.3g}{letter}"
+    return f"{value:.5g}"

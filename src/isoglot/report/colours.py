@@ -1,16 +1,16 @@
-"""Colours of lines, points and heat, for light and for dark pages.
+"""Colours of lines, points and heat maps, for the light and the dark theme.
 
-Neighbours differ in lightness as well as in hue, so that they stay apart for colour-blind eyes and
-on paper. A test holds the contrasts: lines 3:1 against the page, text 4.5:1 on every shade of heat
-(WCAG 2.2, 1.4.3 and 1.4.11).
+Neighbours differ in lightness as well as in hue, so that colour-blind readers and prints can tell
+them apart. A test checks the contrasts: lines 3:1 against the page, text 4.5:1 on every shade of a
+heat map (WCAG 2.2, 1.4.3 and 1.4.11).
 """
 
 from __future__ import annotations
 
 PAPER = ("#ffffff", "#15181c")
-"""The page itself: light, dark."""
+"""Background of the page: light, dark."""
 INK = ("#1c2126", "#e6e9ec")
-"""Text on it."""
+"""Text: light, dark."""
 
 LINES = (
     ("#0b62ab", "#6cb6ff"),
@@ -24,10 +24,10 @@ LINES = (
     ("#5b6470", "#b4bcc6"),
     ("#4d7c0f", "#a6d83b"),
 )
-"""(on a light page, on a dark page); after the last the first comes again with another dash."""
+"""(light, dark); the colours repeat with another dash after the last."""
 
 DASHES = ("", "6 3", "2 2.5", "9 3 2 3")
-"""Dashes of the first, second, third and fourth round of colours."""
+"""SVG dash patterns of the first, second, third and fourth round of colours."""
 
 HEAT = (
     ("#f6f9fc", "#1b2027"),
@@ -41,7 +41,7 @@ HEAT = (
     ("#134f85", "#b8d3ec"),
     ("#083c6a", "#d6e6f5"),
 )
-"""Shades from the lowest to the highest score. From `TURN` on the text is the paper's colour."""
+"""Shades from the lowest to the highest score; from `TURN` on, text has the background colour."""
 TURN = 6
 
 
@@ -52,11 +52,11 @@ def line(number: int) -> tuple[str, str, str]:
 
 
 def wheel(number: int, total: int) -> tuple[str, str]:
-    """Light and dark colour of one of many languages: the lines' while they last, then a wheel."""
+    """Light and dark colour of a language: a line's, or a hue where there are more languages."""
     if total <= len(LINES):
         return LINES[number]
     hue = 360 * number / total
-    # every second one is deeper, so that neighbours on the wheel can be told apart
+    # alternating lightness separates neighbouring hues
     deep = number % 2
     return (
         f"oklch({44 if deep else 58}% .17 {hue:.0f})",

@@ -1,164 +1,198 @@
-"""The page: every part that the inputs have something for, in one file without links to others.
+"""HTML pages: the report of models, and the page of a prepared corpus.
 
-The template, the style sheet and the few lines of script (sorting, the theme's switch) lie in
-`templates/`; the page reads the same without the script.
+A page is one file without links to others. Its templates, the style sheet and a short script
+(sorting tables, switching the theme) are in `templates/`; the page also works without the script.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from isoglot import __version__
-from isoglot.exhibits import Exhibits
-from isoglot.report import colours, views
-from isoglot.report.board import Board, gather
-from isoglot.report.corpora import ALPHAS, Shares, corpora
-from isoglot.report.errors import ReportError
-from isoglot.report.heat import heat_map
-from isoglot.report.inputs import by_name
-from isoglot.report.layers import layer_figures
-from isoglot.report.models import exhibits_of, results_of
-from isoglot.report.space import space_svg
-from isoglot.report.table import shared_note
-from isoglot.report.training import Run, runs_of, training_figures, training_table
+from isoglot.corpus.cleaning.cleaner import DROP_REASONS
+from isoglot.corpus.storage.manifest import FILE as MANIFEST_FILE
+from isoglot.corpus.storage.manifest import read_manifest
+from isoglot.report import colours
+from isoglot.report.corpus_stats import (
+    ALPHAS,
+    SamplingShare,
+    contaminated_records,
+    corpus_parts,
+    sample_rows,
+    sampling_shares,
+    sorted_counts,
+)
+from isoglot.report.figures import layer_figures, sentence_map
+from isoglot.report.inputs import ReportError, group_by_name, read_results, read_visualizations
+from isoglot.report.leaderboard import Leaderboard, build_leaderboard
+from isoglot.report.metrics import METRICS_FILE
+from isoglot.report.score_tables import (
+    gap_table,
+    heat_map,
+    language_table,
+    other_metrics_table,
+    overview_table,
+    task_title,
+)
+from isoglot.report.tables import shared_note
+from isoglot.report.training import TrainingRun, read_runs, training_figures, training_table
 from isoglot.results import Results
+from isoglot.visualizations import FILE as VISUALIZATIONS_FILE
+from isoglot.visualizations import Visualizations
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from jinja2 import Environment
 
-    from isoglot.report.inputs import Named
-    from isoglot.report.table import Table
+    from isoglot.corpus import Corpus
+    from isoglot.report.inputs import NamedFolder
+    from isoglot.report.tables import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
-    """All that a report is made of."""
+class ReportData:
+    """The contents of all folders of a report."""
 
     results: Mapping[str, Sequence[Results]]
-    board: Board
-    runs: Mapping[str, Sequence[Run]]
-    exhibits: Mapping[str, Exhibits]
-    corpora: Sequence[Shares]
+    board: Leaderboard
+    runs: Mapping[str, Sequence[TrainingRun]]
+    visualizations: Mapping[str, Visualizations]
+    corpora: Sequence[tuple[str, Sequence[SamplingShare]]]
+    """Name and language sizes of each prepared corpus."""
 
 
-def collect(inputs: Sequence[Named], languages: Collection[str] | None = None) -> Material:
-    """Read everything that the inputs hold; of scores, those in some languages (none: all).
-
-    Raises:
-        ReportError: one of them holds nothing that a report could show.
-    """
-    groups = by_name(inputs)
-    material = Material(
-        results=(results := results_of(groups)),
-        board=gather(results, languages),
-        runs=runs_of(groups),
-        exhibits=exhibits_of(groups),
-        corpora=corpora(inputs),
+def read_report_data(
+    inputs: Sequence[NamedFolder], languages: Collection[str] | None = None
+) -> ReportData:
+    """Read all files of the folders; scores of all languages, or only of some."""
+    groups = group_by_name(inputs)
+    results = read_results(groups)
+    data = ReportData(
+        results=results,
+        board=build_leaderboard(results, languages),
+        runs=read_runs(groups),
+        visualizations=read_visualizations(groups),
+        corpora=[
+            (one.name, tuple(sampling_shares(read_manifest(one.folder), ALPHAS)))
+            for one in inputs
+            if (one.folder / MANIFEST_FILE).is_file()
+        ],
     )
-    known = {*material.results, *material.runs, *material.exhibits}
-    known |= {shares.corpus for shares in material.corpora}
+    known = {*data.results, *data.runs, *data.visualizations, *(name for name, _ in data.corpora)}
     for one in inputs:
         if one.name not in known:
             raise ReportError(
-                f"{one.path} holds no results.json, metrics.jsonl, exhibits.json or manifest.json. "
-                "Give a run, a folder that isoglot evaluate wrote to, or a prepared corpus."
+                f"{one.path} has no results.json, {METRICS_FILE}, {VISUALIZATIONS_FILE} or "
+                f"{MANIFEST_FILE}. Give a run, a folder that isoglot evaluate wrote to, or a "
+                "prepared corpus."
             )
-    return material
+    return data
 
 
-def page(material: Material, *, title: str) -> str:
-    """The HTML of a report, under a title."""
-    template = environment().get_template("page.html")
-    return template.render(title=title, version=__version__, **_parts(material))
+def report_page(data: ReportData, *, title: str) -> str:
+    """The HTML of a report."""
+    board = data.board
+    gaps = gap_table(board)
+    runs = training_table(data.runs)
+    model_colours = {model: n for n, model in enumerate({**data.results, **data.runs})}
+    maps = {model: v.sentence_map for model, v in data.visualizations.items() if v.sentence_map}
+    mapped = sorted({language for found in maps.values() for language in found.points})
+    language_colours = {language: number for number, language in enumerate(mapped)}
+    return _render(
+        "page.html",
+        title,
+        languages=language_colours,
+        models=data.results,
+        overview=overview_table(board).split() if board.columns else [],
+        heat_maps=[
+            heat_map(board, model)
+            for model in board.models
+            if any((model, column) in board.scores for column in board.columns)
+        ],
+        gaps=gaps.split() if gaps else [],
+        largest_gap=_largest(gaps),
+        by_language=[
+            (
+                task_title(column),
+                language_table(board, column).split(),
+                other_metrics_table(board, column, others).split() if others else [],
+            )
+            for column, others in board.columns_by_task().items()
+        ],
+        layer_figures=layer_figures(board, model_colours),
+        runs=runs.split() if runs else [],
+        training_figures=training_figures(data.runs, model_colours),
+        corpora=[
+            (name, kind, sorted(shares, key=lambda share: -share.tokens))
+            for name, found in data.corpora
+            for kind, shares in groupby(found, lambda share: share.kind)
+        ],
+        alphas=ALPHAS,
+        maps=[(model, m, sentence_map(m, language_colours)) for model, m in maps.items()],
+        grids={model: v.grids for model, v in data.visualizations.items() if v.grids},
+    )
 
 
-def environment() -> Environment:
-    """What makes pages of templates.
+def report_tables(data: ReportData) -> list[Table]:
+    """The tables of a report, for Markdown and LaTeX: overview, gaps, each task by language."""
+    board = data.board
+    tables = [overview_table(board) if board.columns else None, gap_table(board)]
+    for column, others in board.columns_by_task().items():
+        tables.append(language_table(board, column))
+        tables.append(other_metrics_table(board, column, others) if others else None)
+    tables.append(training_table(data.runs))
+    return [part for table in tables if table is not None for part in table.split()]
 
-    Raises:
-        ReportError: jinja2 is not installed.
-    """
+
+def corpus_page(corpus: Corpus, *, alphas: Sequence[float], samples: int, title: str) -> str:
+    """The HTML of a corpus: its size, drop reasons, sampling probabilities and some rows."""
+    manifest = corpus.manifest
+    total = manifest.total()
+    return _render(
+        "corpus.html",
+        title,
+        languages={},
+        corpus=corpus,
+        total=total,
+        parts=corpus_parts(manifest),
+        reasons=sorted_counts(total.dropped),
+        meanings=DROP_REASONS,
+        contaminated=contaminated_records(manifest),
+        alphas=alphas,
+        shares=list(sampling_shares(manifest, alphas)),
+        tokenizer_stats=manifest.tokenizer.statistics,
+        samples=list(sample_rows(corpus, samples)),
+    )
+
+
+def _render(template: str, title: str, **values: Any) -> str:
+    page = _environment().get_template(template)
+    html: str = page.render(title=title, version=__version__, colours=colours, **values)
+    return html
+
+
+def _environment() -> Environment:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
-        raise ReportError("A page needs jinja2: pip install 'isoglot[report]'.") from error
-    found = Environment(
+        raise ReportError("An HTML page needs jinja2: pip install 'isoglot[report]'.") from error
+    environment = Environment(
         loader=PackageLoader("isoglot.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["shared_note"] = shared_note
-    return found
+    environment.filters["shared_note"] = shared_note
+    return environment
 
 
-def tables(material: Material) -> list[Table]:
-    """The tables of a report, for Markdown and LaTeX: overview, gaps, each task by language."""
-    board = material.board
-    gap = views.gaps(board)
-    found = [views.overview(board)] if board.columns else []
-    found += [gap] if gap else []
-    for column, others in board.by_task().items():
-        found.append(views.by_language(board, column))
-        found += [views.other_metrics(board, column, others)] if others else []
-    runs = training_table(material.runs)
-    found += [runs] if runs else []
-    return [piece for table in found for piece in table.pieces()]
-
-
-def _parts(material: Material) -> dict[str, Any]:
-    board = material.board
-    gap = views.gaps(board)
-    runs = training_table(material.runs)
-    languages = sorted(
-        {
-            language
-            for exhibits in material.exhibits.values()
-            if exhibits.space
-            for language in exhibits.space.points
-        }
-    )
-    numbers = {language: number for number, language in enumerate(languages)}
-    of_model = {model: n for n, model in enumerate({**material.results, **material.runs})}
-    return {
-        "colours": colours,
-        "models": material.results,
-        "overview": views.overview(board).pieces() if len(board.columns) > 0 else [],
-        "heat_maps": [
-            heat_map(board, model)
-            for model in board.models
-            if any((model, column) in board.entries for column in board.columns)
-        ],
-        "gaps": gap.pieces() if gap else [],
-        "widest_gap": _widest(gap),
-        "by_language": [
-            (
-                views.title(column),
-                views.by_language(board, column).pieces(),
-                views.other_metrics(board, column, others).pieces() if others else [],
-            )
-            for column, others in board.by_task().items()
-        ],
-        "layer_figures": layer_figures(board, of_model),
-        "runs": runs.pieces() if runs else [],
-        "training_figures": training_figures(material.runs, of_model),
-        "corpora": material.corpora,
-        "alphas": ALPHAS,
-        "languages": numbers,
-        "spaces": [
-            (model, exhibits.space, space_svg(exhibits.space, numbers))
-            for model, exhibits in material.exhibits.items()
-            if exhibits.space
-        ],
-        "grids": {m: e.grids for m, e in material.exhibits.items() if e.grids},
-    }
-
-
-def _widest(table: Table | None) -> float:
-    """The largest number of a table, which its bars are measured by."""
+def _largest(table: Table | None) -> float:
+    """The largest number of a table: the length of its bars is relative to it."""
     if table is None:
         return 1.0
     values = [n.value for _, numbers in table.rows for n in numbers if n.value is not None]

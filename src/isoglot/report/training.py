@@ -1,6 +1,6 @@
-"""How runs went: losses and held-out perplexity as curves, and a table of what each run did.
+"""Training runs: losses and held-out perplexities as curves, and a table of all runs.
 
-Reads metrics.jsonl, and the shape of the rows from recipe.yaml beside it.
+Reads metrics.jsonl, and the batch shape from recipe.yaml in the same folder.
 """
 
 from __future__ import annotations
@@ -12,58 +12,60 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from isoglot.report.chart import Chart, svg
-from isoglot.report.curves import joined
-from isoglot.report.errors import ReportError
-from isoglot.report.metrics import FILE, Metrics, smoothed
-from isoglot.report.table import Heading, Number, Table
+from isoglot.report.chart import Chart, chart_svg
+from isoglot.report.inputs import ReportError
+from isoglot.report.metrics import METRICS_FILE, RunMetrics, mean_line, smooth
+from isoglot.report.tables import Heading, Number, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from isoglot.report.inputs import Named
+    from isoglot.report.inputs import NamedFolder
 
 _WINDOWS = 120
-"""Points of a curve: a run's steps are averaged over as many windows."""
-_ALSO = ("learning_rate", "gradient_norm", "tokens_per_second")
+"""Points of a curve: steps are averaged over this many windows."""
+_OTHER_METRICS = ("learning_rate", "gradient_norm", "tokens_per_second")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """One run as its folder tells it."""
+class TrainingRun:
+    """The metrics of one run."""
 
-    metrics: Metrics
-    places: int | None
-    """Tokens that the rows of a step have room for; None where no recipe says it."""
+    metrics: RunMetrics
+    batch_tokens: int | None
+    """Tokens of a full batch (rows times row length); None without a recipe."""
 
 
-def runs_of(groups: Mapping[str, Sequence[Named]]) -> dict[str, list[Run]]:
-    """The runs among the inputs, under their names."""
+def read_runs(groups: Mapping[str, Sequence[NamedFolder]]) -> dict[str, list[TrainingRun]]:
+    """Name -> its runs, for names with metrics."""
     found = {}
     for name, group in groups.items():
-        folders = [one.folder for one in group if (one.folder / FILE).is_file()]
+        folders = [one.folder for one in group if (one.folder / METRICS_FILE).is_file()]
         if folders:
-            found[name] = [Run(Metrics(folder), _places(folder)) for folder in folders]
+            found[name] = [
+                TrainingRun(RunMetrics(folder), _batch_tokens(folder)) for folder in folders
+            ]
     return found
 
 
 def training_figures(
-    runs: Mapping[str, Sequence[Run]], colours: Mapping[str, int]
+    runs: Mapping[str, Sequence[TrainingRun]], colours: Mapping[str, int]
 ) -> list[tuple[str, str]]:
-    """(metric, SVG) for losses, held-out means and what else tells how a run went."""
-    names = {name: None for group in runs.values() for run in group for name in run.metrics.names()}
+    """(metric, SVG) of held-out means, losses, learning rate, gradient norm and speed."""
+    names = _metric_names(runs)
     losses = [name for name in names if name.endswith("/loss") and not name.startswith("valid/")]
-    heldout = [name for name in names if name.startswith("valid/") and "/mean " in name]
     figures = []
-    for metric in (*heldout, *losses, *_ALSO):
+    for metric in (*_heldout_means(names), *losses, *_OTHER_METRICS):
         figure = _figure(metric, runs, colours)
         if figure:
             figures.append((metric, figure))
     return figures
 
 
-def _figure(metric: str, runs: Mapping[str, Sequence[Run]], colours: Mapping[str, int]) -> str:
+def _figure(
+    metric: str, runs: Mapping[str, Sequence[TrainingRun]], colours: Mapping[str, int]
+) -> str:
     series = {name: [run.metrics.series(metric) for run in group] for name, group in runs.items()}
     series = {name: found for name, found in series.items() if all(found)}
     if not series:
@@ -71,60 +73,63 @@ def _figure(metric: str, runs: Mapping[str, Sequence[Run]], colours: Mapping[str
     last = max(points[-1].step for found in series.values() for points in found)
     window = math.ceil(last / _WINDOWS)
     if metric.startswith("valid/"):
-        window = 1  # held-out values are few and exact: they stay as they are
+        window = 1  # held-out values are few and need no smoothing
     lines = []
     for name, found in series.items():
-        means = [smoothed(points, window) for points in found]
-        line = joined(name, means, against="steps", colour=colours[name])
+        means = [smooth(points, window) for points in found]
+        line = mean_line(name, means, x_axis="steps", colour=colours[name])
         if len(line.points) > 1:
             lines.append(line)
     if not lines:
         return ""
     label = metric if window == 1 else f"{metric}, {window}-step mean"
     chart = Chart(lines=tuple(lines), x_label="steps", y_label=label, width=580, height=300)
-    return svg(chart)
+    return chart_svg(chart)
 
 
-def training_table(runs: Mapping[str, Sequence[Run]]) -> Table | None:
-    """Models down; steps, tokens, packing, speed and the last held-out numbers across."""
+def training_table(runs: Mapping[str, Sequence[TrainingRun]]) -> Table | None:
+    """Runs by steps, tokens, packing, speed and the last held-out values."""
     if not runs:
         return None
-    heldout = {
-        name: None
-        for group in runs.values()
-        for run in group
-        for name in run.metrics.names()
-        if name.startswith("valid/") and "/mean " in name
-    }
+    heldout = _heldout_means(_metric_names(runs))
     heads = [
         Heading(text="steps", note="thousands"),
         Heading(text="tokens", note="millions"),
-        Heading(text="packing", note="% of places filled"),
+        Heading(text="packing", note="% of positions filled"),
         Heading(text="speed", note="thousand tokens/s"),
     ]
     heads += [
-        Heading(text=name.split("/")[1], note=f"held-out {name.split()[-1]}") for name in heldout
-    ]
-    rows = [
-        (Heading(text=name), tuple(_numbers(group, list(heldout)))) for name, group in runs.items()
+        Heading(text=name.split("/")[1], note=f"held-out {name.rpartition('/')[2]}")
+        for name in heldout
     ]
     return Table(
         title="Runs",
-        caption="Packing: the share of the rows' places that hold a token and not padding. "
-        "Held-out numbers are the last of each run, the mean over its languages. "
-        "Repetitions are averaged.",
+        caption="Packing: the share of batch positions that are tokens, not padding. Held-out "
+        "values are the last of each run, averaged over languages. Repetitions are averaged.",
         corner="run",
         columns=tuple(heads),
-        rows=tuple(rows),
+        rows=tuple(
+            (Heading(text=name), tuple(_numbers(group, heldout))) for name, group in runs.items()
+        ),
     )
 
 
-def _numbers(group: Sequence[Run], heldout: Sequence[str]) -> list[Number]:
+def _metric_names(runs: Mapping[str, Sequence[TrainingRun]]) -> list[str]:
+    """The metrics of any run, in the order of appearance."""
+    names = (name for group in runs.values() for run in group for name in run.metrics.names())
+    return list(dict.fromkeys(names))
+
+
+def _heldout_means(names: Sequence[str]) -> list[str]:
+    return [name for name in names if name.startswith("valid/") and "/mean/" in name]
+
+
+def _numbers(group: Sequence[TrainingRun], heldout: Sequence[str]) -> list[Number]:
     tokens = [run.metrics.series("tokens") for run in group]
     packing = [
-        100 * fmean(point.value for point in points) / run.places
+        100 * fmean(point.value for point in points) / run.batch_tokens
         for run, points in zip(group, tokens, strict=True)
-        if points and run.places
+        if points and run.batch_tokens
     ]
     columns = [
         [points[-1].step / 1e3 for points in tokens if points],
@@ -144,8 +149,7 @@ def _numbers(group: Sequence[Run], heldout: Sequence[str]) -> list[Number]:
     return [Number(value=fmean(values), note=note) if values else Number() for values in columns]
 
 
-def _places(folder: Path) -> int | None:
-    """Rows times their length, from the recipe as it ran."""
+def _batch_tokens(folder: Path) -> int | None:
     file = folder / "recipe.yaml"
     if not file.is_file():
         return None
@@ -153,4 +157,4 @@ def _places(folder: Path) -> int | None:
         batch = yaml.safe_load(file.read_text(encoding="utf-8"))["batch"]
         return int(batch["rows"]) * int(batch["row_length"])
     except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
-        raise ReportError(f"{file}: does not say the rows of a batch ({error}).") from error
+        raise ReportError(f"{file}: has no batch.rows and batch.row_length ({error}).") from error

@@ -1,8 +1,9 @@
-"""Source score, target score and transfer gap of models, as curves: Figures 1 and 5 of MetaXLM.
+"""The figure of `isoglot analyze transfer`: source score, target mean and transfer gap.
 
-Reads points (a model's scores at some step, or at some value of a setting); gives one SVG figure
-with a row of panels for each thing that was scored, and the same as a table. Points of one name and
-place are repetitions: their mean is drawn, in a band of one standard deviation to each side.
+Reads points (the scores of a model at a step, or at a value of a setting); gives one SVG figure
+with a row of charts for each task, and the same numbers as a table. Points with the same name and
+x are repetitions: their mean is plotted with a band of one standard deviation. MetaXLM, Figures 1
+and 5.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
-from isoglot.report.chart import Chart, Line
-from isoglot.report.panels import panels
+from isoglot.report.chart import Chart, Line, subplots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,20 +22,20 @@ _WIDTH, _HEIGHT = 400, 270
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """What one model reaches in the source language and, on average, in the others."""
+class TransferPoint:
+    """Scores of one model: in the source language, and the mean over the other languages."""
 
     name: str
-    """Of the line it belongs to."""
+    """Name of its line."""
     x: float
     source: float | None
-    """None where all that is scored has two languages."""
+    """None where all scores are of language pairs."""
     target: float
     higher_is_better: bool = True
 
     @property
     def gap(self) -> float | None:
-        """How much worse the others are than the source."""
+        """How much worse the target languages are than the source."""
         if self.source is None:
             return None
         gap = self.source - self.target
@@ -43,77 +43,67 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
-    """One thing that was scored: its name, its unit, and the points of all lines."""
+class TransferCurves:
+    """The points of all lines for one task (or for the held-out loss)."""
 
     title: str
     unit: str
-    points: tuple[Point, ...]
+    points: tuple[TransferPoint, ...]
 
 
-def draw_transfer(scored: Sequence[Scored], *, x_label: str) -> str:
-    """The figure: for each thing, the source, the targets and the gap, as far as there are any."""
-    return panels([_row(one, x_label) for one in scored])
+def plot_transfer(curves: Sequence[TransferCurves], *, x_label: str) -> str:
+    """The figure: for each task a chart of the source, of the targets and of the gap."""
+    return subplots([_row(one, x_label) for one in curves])
 
 
-def transfer_rows(scored: Scored) -> list[list[str]]:
-    """Name, place, source, target, gap: a line for each point that is drawn."""
+def transfer_rows(curves: TransferCurves) -> list[list[str]]:
+    """Rows of name, x, source, targets and gap, one for each plotted point."""
     rows = []
-    for name in dict.fromkeys(point.name for point in scored.points):
-        columns = [_means(scored.points, name, value) for _, value in _VALUES]
+    for name in dict.fromkeys(point.name for point in curves.points):
+        columns = [_values(curves.points, name, value) for _, value in _VALUES]
         rows += [
-            [name, f"{x:g}", *(_said(column.get(x)) for column in columns)]
+            [name, f"{x:g}", *(_formatted(column.get(x)) for column in columns)]
             for x in columns[1]  # every point has targets
         ]
     return rows
 
 
-_VALUES: tuple[tuple[str, Callable[[Point], float | None]], ...] = (
+_VALUES: tuple[tuple[str, Callable[[TransferPoint], float | None]], ...] = (
     ("source", lambda point: point.source),
     ("targets", lambda point: point.target),
     ("gap", lambda point: point.gap),
 )
 
 
-def _row(scored: Scored, x_label: str) -> list[Chart]:
-    names = list(dict.fromkeys(point.name for point in scored.points))
-    whole = all(point.x.is_integer() for point in scored.points)
+def _row(curves: TransferCurves, x_label: str) -> list[Chart]:
+    names = list(dict.fromkeys(point.name for point in curves.points))
+    integer_x = all(point.x.is_integer() for point in curves.points)
     charts = []
-    for what, value in _VALUES:
+    for name_of_value, value in _VALUES:
         lines = []
         for colour, name in enumerate(names):
-            means = _means(scored.points, name, value)
-            if means:
-                lines.append(_line(name, colour, means))
+            values = _values(curves.points, name, value)
+            if values:
+                lines.append(Line.of_repetitions(name, colour, values.items()))
         if lines:
             charts.append(
                 Chart(
                     lines=tuple(lines),
                     x_label=x_label,
-                    y_label=f"{what}, {scored.unit}",
-                    title=scored.title,
+                    y_label=f"{name_of_value}, {curves.unit}",
+                    title=curves.title,
                     width=_WIDTH,
                     height=_HEIGHT,
-                    whole=whole,
+                    integer_x=integer_x,
                 )
             )
     return charts
 
 
-def _line(name: str, colour: int, means: dict[float, list[float]]) -> Line:
-    spread = tuple(stdev(values) if len(values) > 1 else 0.0 for values in means.values())
-    return Line(
-        label=name,
-        colour=colour,
-        points=tuple((x, fmean(values)) for x, values in means.items()),
-        spread=spread if any(spread) else (),
-    )
-
-
-def _means(
-    points: Sequence[Point], name: str, value: Callable[[Point], float | None]
+def _values(
+    points: Sequence[TransferPoint], name: str, value: Callable[[TransferPoint], float | None]
 ) -> dict[float, list[float]]:
-    """Place -> the values of all repetitions there, ascending."""
+    """The values of all repetitions by x, ascending."""
     found: dict[float, list[float]] = defaultdict(list)
     for point in points:
         if point.name == name and (number := value(point)) is not None:
@@ -121,7 +111,7 @@ def _means(
     return dict(sorted(found.items()))
 
 
-def _said(values: list[float] | None) -> str:
+def _formatted(values: list[float] | None) -> str:
     if values is None:
         return "–"
     return f"{fmean(values):.3f}" + (f" ± {stdev(values):.3f}" if len(values) > 1 else "")

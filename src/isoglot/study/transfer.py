@@ -1,221 +1,192 @@
-"""Models along training, or of runs that differ in one setting, scored and set side by side.
+"""Cross-lingual transfer along training, or against a setting (`isoglot analyze transfer`).
 
-    runs --moments--> models --evaluate--> scores --points--> source, targets, gap of each
+    runs --models_to_plot--> models --score--> scores --> source, target mean and gap of each model
 
-Figure 5 of MetaXLM has checkpoints along training (`export.every` keeps them), its Figure 1 the
-final models of runs with different alphas. Scores are kept beside each model, in results.json, and
-not made again. Held-out losses are read from metrics.jsonl and need no model.
+MetaXLM's Figure 5 has the models exported during training (`export.every_steps`), its Figure 1 the
+final models of runs with different alphas. Scores are kept in results.json of each model and not
+computed again. Held-out losses are read from metrics.jsonl and need no model.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from isoglot.averaging import is_pair, to_average
+from isoglot.averaging import is_pair, scores_to_average
 from isoglot.errors import IsoglotError, RecipeError
-from isoglot.evaluate.averages import averages, headline
-from isoglot.evaluate.run import evaluate_tasks, model_folder
-from isoglot.evaluate.settings import FeatureSettings
-from isoglot.finetune.run import finetune_and_score
-from isoglot.pretrain.exports import ALONG
+from isoglot.model_results import model_folder
+from isoglot.pretraining.export import INTERMEDIATE
 from isoglot.recipe import document
-from isoglot.report.metrics import Metrics
-from isoglot.report.transfer import Point, Scored
+from isoglot.report.metrics import RunMetrics
+from isoglot.report.transfer import TransferCurves, TransferPoint
+from isoglot.study.compare import comparable_averages, is_part_of
+from isoglot.study.run import score_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from isoglot.evaluate.averages import Average
-    from isoglot.finetune.asked import Finetuning
-    from isoglot.report.inputs import Named
+    from isoglot.averaging import Average
+    from isoglot.corpus.engine.runner import Progress
+    from isoglot.finetuning.settings import FinetuneRequest
+    from isoglot.report.inputs import NamedFolder
     from isoglot.results import Score
 
+
 STEPS = "steps"
-Progress = Callable[[str, int, "int | None"], None]
-"""Told (what, done, all)."""
-_HELDOUT = re.compile(r"valid/(\S+)/(\S+) (perplexity|loss)")
+_HELDOUT = re.compile(r"valid/(\S+)/([^/ ]+)/(perplexity|loss)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
-    """One model: which line it is on, and where."""
+class PlottedModel:
+    """A model, the curve it belongs to, and its place on the horizontal axis."""
 
     name: str
     x: float
     model: Path
 
 
-def moments(runs: Sequence[Named], against: str) -> list[Moment]:
-    """The models of runs: those kept along training, or final ones by the value of a setting.
-
-    Raises:
-        IsoglotError: a run has no models, or its recipe no such setting.
-    """
-    found: list[Moment] = []
+def models_to_plot(runs: Sequence[NamedFolder], x_axis: str) -> list[PlottedModel]:
+    """The models of runs: intermediate exports (`steps`), or final models by a recipe setting."""
+    models: list[PlottedModel] = []
     for run in runs:
-        if against != STEPS:
-            x = setting_of(run.folder, against)
-            found.append(Moment(name=run.name, x=x, model=model_folder(run.folder)))
+        if x_axis != STEPS:
+            x = recipe_value(run.folder, x_axis)
+            models.append(PlottedModel(name=run.name, x=x, model=model_folder(run.folder)))
             continue
-        kept = sorted((run.folder / ALONG).glob("step-*"))
-        if not kept:
+        exports = sorted((run.folder / INTERMEDIATE).glob("step-*"))
+        if not exports:
             raise IsoglotError(
-                f"{run.folder} kept no models along training. Pre-train with --set export.every=N, "
-                "which keeps one every N steps."
+                f"{run.folder} has no intermediate exports. Pre-train with --set "
+                "export.every_steps=N, which exports the model every N steps."
             )
-        found += [
-            Moment(name=run.name, x=float(model.name.removeprefix("step-")), model=model)
-            for model in kept
+        models += [
+            PlottedModel(name=run.name, x=float(model.name.removeprefix("step-")), model=model)
+            for model in exports
         ]
-    return found
+    return models
 
 
-def setting_of(run: Path, path: str) -> float:
-    """The value of a setting, a number, in the recipe of a run.
-
-    Raises:
-        RecipeError: there is no such setting, or it is no number.
-    """
-    value: object = document.read(run / "recipe.yaml").data
+def recipe_value(run: Path, path: str) -> float:
+    """The value of a numeric setting in the recipe of a run, such as `optimizer.learning_rate`."""
+    file = run / "recipe.yaml"
+    value: object = document.read(file).data
     for key in path.split("."):
         if isinstance(value, list) and key.isdigit() and int(key) < len(value):
             value = value[int(key)]
         elif isinstance(value, dict) and key in value:
             value = value[key]
         else:
-            raise RecipeError(f"{run / 'recipe.yaml'} has no setting {path!r} (at {key!r}).")
+            raise RecipeError(f"{file} has no setting {path!r} (at {key!r}).")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise RecipeError(f"{run / 'recipe.yaml'}: {path} is {value!r}, which is no number.")
+        raise RecipeError(f"{file}: {path} is {value!r}, which is not a number.")
     return float(value)
 
 
-def score_moments(
-    found: Sequence[Moment],
+def transfer_curves(
+    models: Sequence[PlottedModel],
     tasks: Sequence[str],
     data: Path,
-    asked: Finetuning,
+    request: FinetuneRequest,
     *,
     source: str,
     progress: Progress | None = None,
-) -> list[Scored]:
-    """Score every model on the tasks; gives each task's points, read in one way for all."""
-    scores: list[tuple[Moment, tuple[Score, ...]]] = []
-    for moment in found:
-        told = None if progress is None else _of(moment, progress)
-        results = evaluate_tasks(
-            moment.model,
-            tasks,
-            data,
-            FeatureSettings(),
-            out=moment.model / "results.json",
-            languages=asked.scenario.targets,
-            fine_tuner=partial(finetune_and_score, asked=asked, progress=told),
-            progress=told,
+) -> list[TransferCurves]:
+    """Score every model on the tasks; a task has one metric, scenario and layer for all models."""
+    scores: list[list[Score]] = []
+    for model in models:
+        named_progress = None if progress is None else _with_model(model, progress)
+        found = score_model(
+            model.model, tasks, data, request, model.model / "results.json", named_progress
         )
-        scores.append((moment, tuple(s for s in results.scores if s.task in set(tasks))))
-    ways = _common_ways(of for _, of in scores)
+        scores.append([score for score in found if score.task in set(tasks)])
     return [
-        Scored(
-            title=task + ("" if way.layer is None else f", layer {way.layer}"),
-            unit=way.metric,
-            points=tuple(_point(moment, own, way, source) for moment, own in scores),
+        TransferCurves(
+            title=task + ("" if average.layer is None else f", layer {average.layer}"),
+            unit=average.metric,
+            points=tuple(
+                _point(model, own, average, source)
+                for model, own in zip(models, scores, strict=True)
+            ),
         )
-        for task, way in ways.items()
+        for task, average in comparable_averages(scores).items()
     ]
 
 
-def heldout(runs: Sequence[Named], against: str, *, source: str, objective: str = "mlm") -> Scored:
-    """Held-out losses from the runs' metrics: all that were noted, or the last by a setting.
-
-    Raises:
-        IsoglotError: a run noted none, or none in the source language.
-    """
-    points: list[Point] = []
+def heldout_curves(
+    runs: Sequence[NamedFolder], x_axis: str, *, source: str, objective: str = "mlm"
+) -> TransferCurves:
+    """Held-out losses from the runs' metrics: of all validations, or the last one by a setting."""
+    points: list[TransferPoint] = []
     for run in runs:
-        noted = heldout_losses(Metrics(run.folder), objective)
-        if not noted:
-            raise IsoglotError(f"{run.folder} noted no held-out {objective} loss.")
-        if against != STEPS:
-            noted = {setting_of(run.folder, against): noted[max(noted)]}
-        points += [_of_losses(run, x, losses, source) for x, losses in noted.items()]
-    return Scored(title=f"held-out {objective}", unit="loss (nats a token)", points=tuple(points))
-
-
-def _of_losses(run: Named, x: float, losses: Mapping[str, float], source: str) -> Point:
-    others = [loss for language, loss in losses.items() if language != source]
-    if source not in losses or not others:
-        raise IsoglotError(
-            f"{run.folder} has held-out losses in {', '.join(losses)}: a transfer gap needs "
-            f"{source!r} and another language."
-        )
-    return Point(
-        name=run.name, x=x, source=losses[source], target=fmean(others), higher_is_better=False
+        losses = heldout_losses(RunMetrics(run.folder), objective)
+        if not losses:
+            raise IsoglotError(f"{run.folder} has no held-out {objective} loss.")
+        if x_axis != STEPS:
+            losses = {recipe_value(run.folder, x_axis): losses[max(losses)]}
+        points += [_loss_point(run, x, by_language, source) for x, by_language in losses.items()]
+    return TransferCurves(
+        title=f"held-out {objective}", unit="loss (nats per token)", points=tuple(points)
     )
 
 
-def heldout_losses(metrics: Metrics, objective: str) -> dict[float, dict[str, float]]:
-    """Step -> language -> an objective's held-out loss, where a run noted it."""
-    found: dict[float, dict[str, float]] = {}
+def heldout_losses(metrics: RunMetrics, objective: str) -> dict[float, dict[str, float]]:
+    """Step -> language -> held-out loss of an objective."""
+    losses: dict[float, dict[str, float]] = {}
     for name in metrics.names():
         match = _HELDOUT.fullmatch(name)
         if match is None or match[1] != objective or match[2] == "mean":
             continue
         for point in metrics.series(name):
             value = math.log(point.value) if match[3] == "perplexity" else point.value
-            found.setdefault(float(point.step), {})[match[2]] = value
-    return found
+            losses.setdefault(float(point.step), {})[match[2]] = value
+    return losses
 
 
-def _of(moment: Moment, progress: Progress) -> Progress:
-    """Progress that says which model it is of."""
-    return lambda what, done, total: progress(f"{moment.name} {moment.x:g} {what}", done, total)
+def _loss_point(
+    run: NamedFolder, x: float, losses: Mapping[str, float], source: str
+) -> TransferPoint:
+    others = [loss for language, loss in losses.items() if language != source]
+    if source not in losses or not others:
+        raise IsoglotError(
+            f"{run.folder} has held-out losses in {', '.join(losses)}: a transfer gap needs "
+            f"{source!r} and another language."
+        )
+    return TransferPoint(
+        name=run.name, x=x, source=losses[source], target=fmean(others), higher_is_better=False
+    )
 
 
-def _common_ways(scores: Iterable[Sequence[Score]]) -> dict[str, Average]:
-    """Task -> the metric, scenario and layer that are best over all models."""
-    numbers: dict[tuple[int, int | None], int] = {}
-    pooled = [
-        replace(score, seed=numbers.setdefault((model, score.seed), len(numbers)))
-        for model, own in enumerate(scores)
-        for score in own
-    ]
-    return headline([found for found in averages(pooled) if len(found.seeds) == len(numbers)])
-
-
-def _point(moment: Moment, scores: Sequence[Score], way: Average, source: str) -> Point:
-    own: dict[str, list[float]] = {}
-    for score in to_average(scores):
-        if _is_of(score, way):
-            own.setdefault(score.language, []).append(score.value)
-    means = {language: fmean(values) for language, values in own.items()}
-    pairs = all(map(is_pair, means))
+def _point(
+    model: PlottedModel, scores: Sequence[Score], average: Average, source: str
+) -> TransferPoint:
+    values: dict[str, list[float]] = {}
+    for score in scores_to_average(scores):
+        if score.metric == average.metric and is_part_of(score, average):
+            values.setdefault(score.language, []).append(score.value)
+    means = {language: fmean(of_language) for language, of_language in values.items()}
+    has_only_pairs = all(map(is_pair, means))
     others = [
-        value for code, value in means.items() if code != source and (pairs or not is_pair(code))
+        value
+        for code, value in means.items()
+        if code != source and (has_only_pairs or not is_pair(code))
     ]
     if not others:
         raise IsoglotError(
-            f"{way.task} was scored in {', '.join(means)} alone: a transfer gap needs a language "
-            f"other than {source!r}."
+            f"{average.task} was scored only in {', '.join(means)}: a transfer gap needs a "
+            f"language other than {source!r}."
         )
-    return Point(
-        name=moment.name,
-        x=moment.x,
+    return TransferPoint(
+        name=model.name,
+        x=model.x,
         source=means.get(source),
         target=fmean(others),
-        higher_is_better=way.higher_is_better,
+        higher_is_better=average.higher_is_better,
     )
 
 
-def _is_of(score: Score, way: Average) -> bool:
-    said = (score.task, score.version, score.metric, score.scenario, score.layer)
-    return (
-        said == (way.task, way.version, way.metric, way.scenario, way.layer)
-        and score.language in way.languages
-    )
+def _with_model(model: PlottedModel, progress: Progress) -> Progress:
+    return lambda what, done, total: progress(f"{model.name} {model.x:g} {what}", done, total)

@@ -1,108 +1,85 @@
-"""Evaluation tasks: data and scoring, one file each. Nothing here trains or needs torch.
+"""Evaluation tasks: data sets and their official scores. Nothing here trains or imports torch.
 
-`TASKS` is the list of them, `find_task` finds one by its name.
+To add a task, write one class in a file of this folder, derived from `Task` or from the base class
+of its kind (`ClassificationTask`, `TaggingTask`, ...), and add one entry to `TASKS`. A task of your
+own can live in another package: name it `package.module:Class` wherever a task is named.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from isoglot.averaging import BOTH
-from isoglot.errors import IsoglotError, nearest
-from isoglot.tasks.alignment import AwesomeAlignGold, XlmAlignGold
-from isoglot.tasks.analogy import GoogleAnalogies, RoyalAnalogies
-from isoglot.tasks.base import Kind, Metric, Part, Split, Task
-from isoglot.tasks.bucc import Bucc
-from isoglot.tasks.cls import AmazonBooks, AmazonDvds, AmazonMusic, AmazonReviews
-from isoglot.tasks.conll import Conll
-from isoglot.tasks.germeval import GermEval
-from isoglot.tasks.lama import Lama
-from isoglot.tasks.lexicon import Muse, XlingEval
-from isoglot.tasks.masakhaner import MasakhaNer
-from isoglot.tasks.mlama import Mlama
-from isoglot.tasks.mlqa import Mlqa
-from isoglot.tasks.paws_x import PawsX
-from isoglot.tasks.sick import Sick
-from isoglot.tasks.squad import Squad
-from isoglot.tasks.squad_v2 import SquadV2
-from isoglot.tasks.tatoeba import OwnPairs, Tatoeba
-from isoglot.tasks.testbed import TESTBED
-from isoglot.tasks.tydiqa import TydiQa
-from isoglot.tasks.ud_pos import UdPos
-from isoglot.tasks.uner import UniversalNer
-from isoglot.tasks.wikiann import WikiAnn
-from isoglot.tasks.word_similarity import WordSimilarity
-from isoglot.tasks.xcopa import Copa, Xcopa
-from isoglot.tasks.xfactr import Xfactr
-from isoglot.tasks.xnli import EsXnli, Xnli
-from isoglot.tasks.xquad import Xquad
+from isoglot.errors import IsoglotError, import_class, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from isoglot.tasks.base import Task, TaskKind
 
-TASKS: tuple[type[Task[Any, Any]], ...] = (
-    Xnli,
-    EsXnli,
-    Sick,
-    PawsX,
-    AmazonReviews,
-    AmazonBooks,
-    AmazonDvds,
-    AmazonMusic,
-    Conll,
-    WikiAnn,
-    MasakhaNer,
-    GermEval,
-    UniversalNer,
-    UdPos,
-    Squad,
-    SquadV2,
-    Mlqa,
-    Xquad,
-    TydiQa,
-    Copa,
-    Xcopa,
-    OwnPairs,
-    Tatoeba,
-    Bucc,
-    XlmAlignGold,
-    AwesomeAlignGold,
-    XlingEval,
-    Muse,
-    GoogleAnalogies,
-    RoyalAnalogies,
-    WordSimilarity,
-    Lama,
-    Mlama,
-    Xfactr,
-    *TESTBED,
-)
+TASKS: dict[str, str] = {
+    "xnli": "nli:Xnli",
+    "esxnli": "nli:EsXnli",
+    "sick": "nli:Sick",
+    "paws-x": "classification:PawsX",
+    "cls": "classification:AmazonReviews",
+    "cls-books": "classification:AmazonBooks",
+    "cls-dvd": "classification:AmazonDvds",
+    "cls-music": "classification:AmazonMusic",
+    "conll": "ner:Conll",
+    "wikiann": "ner:WikiAnn",
+    "masakhaner": "ner:MasakhaNer",
+    "germeval2014": "ner:GermEval",
+    "uner": "ner:UniversalNer",
+    "ud-pos": "tagging:UdPos",
+    "squad": "squad:Squad",
+    "squad-v2": "squad:SquadV2",
+    "mlqa": "multilingual_qa:Mlqa",
+    "xquad": "multilingual_qa:Xquad",
+    "tydiqa": "multilingual_qa:TydiQa",
+    "copa": "multiple_choice:Copa",
+    "xcopa": "multiple_choice:Xcopa",
+    "retrieval": "bitext:UserPairs",
+    "tatoeba": "bitext:Tatoeba",
+    "bucc": "bitext:Bucc",
+    "alignment": "gold_alignments:XlmAlignGold",
+    "alignment-awesome": "gold_alignments:AwesomeAlignGold",
+    "xling": "lexical:XlingEval",
+    "muse": "lexical:Muse",
+    "analogy": "lexical:GoogleAnalogies",
+    "analogy-royal": "lexical:RoyalAnalogies",
+    "word-similarity": "lexical:WordSimilarity",
+    "lama": "lama:Lama",
+    "mlama": "multilingual_facts:Mlama",
+    "xfactr": "multilingual_facts:Xfactr",
+    "testbed-nli": "testbed:WorldNli",
+    "testbed-paraphrases": "testbed:WorldParaphrases",
+    "testbed-sentiment": "testbed:WorldSentiment",
+    "testbed-ner": "testbed:WorldNer",
+    "testbed-pos": "testbed:WorldPos",
+    "testbed-questions": "testbed:WorldQuestions",
+}
+"""Name of a task -> file of this folder and class. A file is imported when its task is named."""
 
-FINE_TUNED: frozenset[Kind] = frozenset({"classify", "tag", "span", "choice"})
-"""Kinds that a model is trained for; the others read features of the model as it is."""
+FINE_TUNED_KINDS: frozenset[TaskKind] = frozenset({"classify", "tag", "span", "choice"})
+"""Kinds of tasks that a model is trained for; the others read features of the model as it is."""
 
 
 def find_task(name: str) -> Task[Any, Any]:
-    """The task of a name.
-
-    Raises:
-        IsoglotError: there is none; the message has the nearest name.
-    """
-    for kind in TASKS:
-        if kind.name == name:
-            return kind()
-    names = [kind.name for kind in TASKS]
-    raise IsoglotError(f"There is no task {name!r}: {nearest(name, names)}")
+    """The task of a name in `TASKS`, or of `package.module:Class`."""
+    return _task_class(name)()
 
 
-def shown_metric(name: str, there: Collection[str]) -> str:
-    """The metric that tables show of a task: its first one, or F1 with exact match.
-
-    `there` are the metrics that were scored, at least one; the first of them counts where the task
-    is unknown or its metric is missing.
-    """
-    known = [kind.metrics[0].name for kind in TASKS if kind.name == name]
-    return next((metric for metric in (BOTH, *known) if metric in there), next(iter(there)))
+def all_tasks() -> list[type[Task[Any, Any]]]:
+    """The classes of all tasks in `TASKS`."""
+    return [_task_class(name) for name in TASKS]
 
 
-__all__ = ["FINE_TUNED", "TASKS", "Metric", "Part", "Split", "Task", "find_task", "shown_metric"]
+def _task_class(name: str) -> type[Task[Any, Any]]:
+    from isoglot.tasks.base import Task
+
+    if name not in TASKS and ":" not in name:
+        raise IsoglotError(f"There is no task {name!r}: {nearest(name, TASKS)}")
+    path = f"{__name__}.{TASKS[name]}" if name in TASKS else name
+    found: type[Task[Any, Any]] = import_class(path, Task, f"The task {name!r}", IsoglotError)
+    return found
+
+
+__all__ = ["FINE_TUNED_KINDS", "TASKS", "all_tasks", "find_task"]

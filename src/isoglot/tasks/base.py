@@ -1,11 +1,12 @@
 """What a task is: files in, examples out, and the official score of predictions. It never trains.
 
-A task is one file: it finds its files under a data folder (the original distribution's names, or
-those of a pack that keeps one file a language), reads them into examples of its kind, refuses a
-damaged one by file and line, and scores predictions as the official script does.
+A task finds its files under a data folder, reads them into examples (`isoglot.tasks.examples`),
+refuses a damaged file by name and line, and scores predictions as the official script does.
 
-    folder --parts--> parts --read--> examples --(a model)--> predictions
-                                              `------------score------------'--> metrics
+    folder --splits--> TaskSplit --read--> examples --(a model)--> predictions
+                                              `----------score----------'--> metrics
+
+Tasks that read files derive from `isoglot.tasks.layouts.FileTask`.
 """
 
 from __future__ import annotations
@@ -21,20 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Split = Literal["train", "dev", "test"]
-Kind = Literal[
-    "classify",
-    "tag",
-    "span",
-    "choice",
-    "retrieval",
-    "mining",
-    "alignment",
-    "lexicon",
-    "analogy",
-    "probe",
-    "similarity",
+FineTunedKind = Literal["classify", "tag", "span", "choice"]
+FeatureKind = Literal[
+    "retrieval", "mining", "alignment", "lexicon", "analogy", "probe", "similarity"
 ]
-"""What must be done with an example: the first four are fine-tuned, the others read features."""
+TaskKind = FineTunedKind | FeatureKind
+"""What a model does with an example: it is fine-tuned, or its features are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,60 +39,71 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One language and split of a task: what `parts` finds."""
+class TaskSplit:
+    """One language and split of a task, with its files."""
 
     language: str
-    """`sw`; for what has two languages, `en-sw` (question and context, or the two sides)."""
-    split: Split
+    """`sw`; `en-sw` for two languages (question and context, or the two sides of a translation)."""
+    name: Split
     files: tuple[Path, ...]
 
 
 E = TypeVar("E")
-"""The task's examples (see `examples`)."""
+"""The class of a task's examples (`isoglot.tasks.examples`)."""
 P = TypeVar("P")
-"""What a model must say of one example."""
+"""The prediction for one example."""
 
 
 class Task(ABC, Generic[E, P]):
-    """One task. Its docstring has the source, the licence, and how many examples there are."""
+    """One task. Its docstring has the source and the number of examples."""
 
     name: ClassVar[str]
-    line: ClassVar[str]
-    """One line for tables: what is asked."""
+    summary: ClassVar[str]
+    """One line for tables: what is predicted."""
     languages: ClassVar[str]
-    """For tables: the distribution's languages, or how many there are."""
-    kind: ClassVar[Kind]
+    """For tables: the languages of the data set, or their number."""
+    kind: ClassVar[TaskKind]
     version: ClassVar[int]
-    """Rises when scores stop being comparable with earlier ones."""
+    """Raised when scores are no longer comparable with earlier ones."""
     metrics: ClassVar[tuple[Metric, ...]]
     """The first is the one that tables show."""
     paper: ClassVar[str]
     licence: ClassVar[str]
 
     @abstractmethod
-    def parts(self, folder: Path) -> list[Part]:
-        """The languages and splits whose files lie under a data folder."""
+    def splits(self, folder: Path) -> list[TaskSplit]:
+        """The languages and splits whose files are under a data folder."""
 
     @abstractmethod
-    def read(self, part: Part) -> list[E]:
-        """The examples of one part, in file order.
-
-        Raises:
-            CorpusError: a file is damaged; the message names it and the line.
-        """
+    def read(self, split: TaskSplit) -> list[E]:
+        """The examples of one split, in file order; a damaged line is a `CorpusError`."""
 
     @abstractmethod
     def score(
         self, examples: Sequence[E], predictions: Sequence[P], language: str
     ) -> dict[str, float]:
-        """Each metric's value, as the official script computes it."""
+        """The value of each metric, as the official script computes it."""
 
-    def part(self, folder: Path, language: str, split: Split) -> Part:
-        """One part, or a sentence that says what there is instead."""
-        found = self.parts(folder)
-        for part in found:
-            if (part.language, part.split) == (language, split):
-                return part
-        have = ", ".join(f"{part.language} {part.split}" for part in found) or "nothing"
-        raise CorpusError(f"{folder} has no {split} part of {self.name} for {language!r}: {have}.")
+    def find_split(self, folder: Path, language: str, name: Split) -> TaskSplit:
+        """One split of one language; the error lists the splits that the folder has."""
+        found = self.splits(folder)
+        for split in found:
+            if (split.language, split.name) == (language, name):
+                return split
+        have = ", ".join(f"{split.language} {split.name}" for split in found) or "nothing"
+        raise CorpusError(f"{folder} has no {name} split of {self.name} for {language!r}: {have}.")
+
+
+def accuracy(true: Sequence[object], predicted: Sequence[object]) -> float:
+    """The share of predictions that are correct; 0 without predictions."""
+    right = sum(one == other for one, other in zip(true, predicted, strict=True))
+    return right / len(true) if true else 0.0
+
+
+def f1_scores(num_right: int, *, num_predicted: int, num_gold: int) -> dict[str, float]:
+    """F1, precision and recall from counts; 0 where the denominator is 0."""
+    precision = num_right / num_predicted if num_predicted else 0.0
+    recall = num_right / num_gold if num_gold else 0.0
+    both = precision + recall
+    f1 = 2 * precision * recall / both if both else 0.0
+    return {"f1": f1, "precision": precision, "recall": recall}

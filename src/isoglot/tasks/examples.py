@@ -1,24 +1,27 @@
-"""Examples as tasks read them, one class for each kind of task."""
+"""The examples that tasks read, one class for each kind of task."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+OBJECT = "[Y]"
+"""Marks the place of the object in the prompt of a `Fact`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Classified:
-    """A sentence, or two, and a label: NLI, paraphrases, reviews. Predicted: the label."""
+class LabeledText:
+    """A sentence, or a pair, and its label: NLI, paraphrases, reviews. Predicted: the label."""
 
     id: str
-    """The same for the same example in every language, where the task is a translated one."""
+    """In a translated task, the same for one example in every language."""
     first: str
     second: str | None = None
     label: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tagged:
-    """Words with a tag each: names, parts of speech. Predicted: the tags."""
+class TaggedSentence:
+    """Words with one tag each: named entities, parts of speech. Predicted: the tags."""
 
     id: str
     words: tuple[str, ...]
@@ -27,7 +30,7 @@ class Tagged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer's text and where it starts in the context, in characters."""
+    """The text of an answer and its first character in the context."""
 
     text: str
     start: int
@@ -35,29 +38,29 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question on a context. Predicted: the answer's text, empty where there is none."""
+    """A question on a context. Predicted: the text of the answer, empty for no answer."""
 
     id: str
     question: str
     context: str
     answers: tuple[Answer, ...]
-    """All right answers; none: the context does not say."""
+    """All correct answers; none if the context does not answer the question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """A premise and alternatives, one of them right. Predicted: its index."""
+class MultipleChoice:
+    """A premise and alternatives, one of them correct. Predicted: its index."""
 
     id: str
     premise: str
     asks: str
-    """What is asked of the premise: `cause` or `effect`."""
+    """Relation of the alternatives to the premise: `cause` or `effect`."""
     choices: tuple[str, ...]
     right: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Translated:
+class SentencePair:
     """A sentence and its translation. Predicted: the index of the translation."""
 
     first: str
@@ -65,10 +68,10 @@ class Translated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mined:
-    """A translation hidden among sentences that have none: of those, one side is missing.
+class BitextEntry:
+    """A translation pair, or a sentence without a translation, whose other side is none.
 
-    Predicted: pairs (i, j), the first side of example i with the second side of example j.
+    Predicted: pairs (i, j), the first side of entry i with the second side of entry j.
     """
 
     first: str | None
@@ -76,19 +79,19 @@ class Mined:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WordAligned:
+class AlignedPair:
     """Two tokenized sentences and gold links (i, j) from 0. Predicted: the set of links."""
 
     first: tuple[str, ...]
     second: tuple[str, ...]
     sure: frozenset[tuple[int, int]]
     possible: frozenset[tuple[int, int]]
-    """Contains the sure ones."""
+    """Includes the sure links."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A word and its translations. Predicted: a ranking of the other language's words."""
+class LexiconEntry:
+    """A word and its translations. Predicted: a ranking of the words of the other language."""
 
     word: str
     translations: tuple[str, ...]
@@ -107,25 +110,25 @@ class Analogy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A cloze about a fact: the prompt has `[Y]` where the object stands. Predicted: the object."""
+    """A fact as a cloze prompt, with `OBJECT` in the place of its object. Predicted: the object."""
 
     id: str
     relation: str
     group: str
-    """What relations are averaged within, a corpus and a kind: `T-REx N-1`, `ConceptNet`."""
+    """Corpus and kind of the relation, within which relations are averaged: `T-REx N-1`."""
     prompt: str
     answers: tuple[str, ...]
-    """All right objects, the first one canonical."""
+    """All correct objects, the canonical one first."""
     candidates: tuple[str, ...] = ()
-    """What to choose from; none: open, any words of the vocabulary."""
+    """Objects to choose from (typed querying); none: any tokens of the vocabulary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Likeness:
-    """Two words and how alike people find them. Predicted: a number, only its rank counts."""
+class RatedWordPair:
+    """Two words and their similarity as rated by people. Predicted: a number; its rank counts."""
 
     first: str
     second: str
     score: float
     section: str
-    """The set that the pair is from: scales of different sets cannot be compared."""
+    """The data set of the pair: ratings of different sets have different scales."""

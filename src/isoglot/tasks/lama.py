@@ -1,77 +1,129 @@
-"""LAMA: what does a masked language model know of facts? In English, from four corpora."""
+"""Cloze probing of facts: the base class of its tasks, and LAMA, in English from four corpora."""
 
 from __future__ import annotations
 
+import unicodedata
 from ast import literal_eval
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from typing_extensions import override
 
-from isoglot.tasks.examples import Fact
-from isoglot.tasks.facts import OBJECT, FactTask, filled
-from isoglot.tasks.finding import Layout, hub
-from isoglot.tasks.hub import hub_config, hub_rows, is_hub_file
-from isoglot.tasks.lines import cell, damaged, json_lines
-from isoglot.tasks.parallel import beside
+from isoglot.tasks.base import Metric, TaskSplit
+from isoglot.tasks.data_files import (
+    Row,
+    file_beside,
+    file_error,
+    hf_config_name,
+    hf_rows,
+    is_hf_file,
+    json_lines,
+    read_rows,
+)
+from isoglot.tasks.examples import OBJECT, Fact
+from isoglot.tasks.layouts import FileTask, Layout, hf_layouts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from isoglot.tasks.base import Part
+
+class ClozeTask(FileTask[Fact, str]):
+    """Precision at one of each relation, averaged over relations as in LAMA.
+
+    `p@1` is the mean over all relations, `p@1 T-REx` over those of a corpus, `p@1 T-REx N-1` over
+    those of a kind. Case and surrounding spaces do not count.
+    """
+
+    kind = "probe"
+    version = 1
+    metrics = (Metric(name="p@1"),)
+    max_masks: ClassVar[int] = 5
+    """The most tokens of an answer, unless `FeatureConfig.max_masks` is set."""
+
+    @override
+    def score(
+        self, examples: Sequence[Fact], predictions: Sequence[str], language: str
+    ) -> dict[str, float]:
+        right: dict[tuple[str, str], list[bool]] = {}
+        for fact, predicted in zip(examples, predictions, strict=True):
+            answers = {normalize_answer(answer) for answer in fact.answers}
+            right.setdefault((fact.group, fact.relation), []).append(
+                normalize_answer(predicted) in answers
+            )
+        means = {key: sum(found) / len(found) for key, found in right.items()}
+        groups: dict[str, list[float]] = {"p@1": list(means.values())}
+        for (group, _), mean in means.items():
+            for name in dict.fromkeys((group.split(" ")[0], group)):
+                groups.setdefault(f"p@1 {name}", []).append(mean)
+        return {name: sum(values) / len(values) for name, values in groups.items() if values}
+
+
+def normalize_answer(text: str) -> str:
+    """The form in which names are compared: NFC, without case and surrounding spaces."""
+    return unicodedata.normalize("NFC", text).strip().casefold()
+
+
+def fill_template(template: str, subject: str) -> str:
+    """The prompt of a template for one subject; `OBJECT` stays in it."""
+    return template.replace("[X]", subject).strip()
+
+
+def fact_of_row(row: Row, relation: str, group: str, template: str) -> Fact:
+    """The fact of a row in LAMA's format."""
+    return Fact(
+        id=str(row.get("uuid") or f"{relation}-{row.number}"),
+        relation=relation,
+        group=group,
+        prompt=fill_template(template, row.text("sub_label")),
+        answers=(row.text("obj_label"),),
+    )
+
 
 _GOOGLE_RE = {
     "place_of_birth": "[X] was born in [Y] .",
     "date_of_birth": "[X] (born [Y]).",
     "place_of_death": "[X] died in [Y] .",
 }
-"""LAMA keeps these three templates in its code."""
-_CONFIGS = {
-    "conceptnet": "ConceptNet",
-    "google_re": "Google_RE",
-    "squad": "Squad",
-    "trex": "TREx",
-}
-"""LAMA's folders by the configs of its dataset."""
-_MOST_WORDS = 100
+"""Templates that LAMA has in its code."""
+_CONFIGS = {"conceptnet": "ConceptNet", "google_re": "Google_RE", "squad": "Squad", "trex": "TREx"}
+"""Config of the Hugging Face data set -> folder of LAMA's distribution."""
+_MAX_WORDS = 100
 
 
-class Lama(FactTask):
-    """LAMA (Petroni et al. 2019), four corpora of facts. CC BY-NC 4.0.
+class Lama(ClozeTask):
+    """LAMA (Petroni et al. 2019), four corpora of facts.
 
     The paper counts 5,527 facts of Google-RE, 34,039 of T-REx, 11,458 of ConceptNet and 305 of
-    SQuAD; ConceptNet's file has 29,774 lines. LAMA's script leaves out what is left out here: facts
-    of Google-RE that more judges deny than confirm, a subject and object that the relation has
-    already, and sentences of ConceptNet and SQuAD with over 100 words.
+    SQuAD; ConceptNet's file has 29,774 lines. As in LAMA's script, these are left out: facts of
+    Google-RE that more judges deny than confirm, repeated pairs of subject and object of a
+    relation, and sentences of ConceptNet and SQuAD with over 100 words.
 
     The folder is LAMA's own `data`: `Google_RE/place_of_birth_test.jsonl`, `TREx/P19.jsonl` with
     the templates in `relations.jsonl`, `ConceptNet/test.jsonl`, `Squad/test.jsonl`. ConceptNet and
-    SQuAD count as one relation each, as in LAMA. Asked with one mask, as LAMA does: facts whose
-    object is not one token of the model are left out, so that the count of a score depends on the
-    vocabulary.
-
-    The dataset's one part is called train, in each of its four configs.
+    SQuAD count as one relation each, as in LAMA. Probed with one mask, as in LAMA: facts whose
+    object is not one token of the model are left out, so the number of facts depends on the
+    vocabulary. The only split of the Hugging Face data set is called train, in each of its four
+    configs.
     """
 
     name = "lama"
     version = 3  # facts that LAMA's script leaves out
-    masks = 1
+    max_masks = 1
     languages = "en"
-    line = "facts as cloze sentences, English"
+    summary = "facts as cloze sentences, English"
     paper = "Petroni et al. 2019; XLM-K, Table 5"
     licence = "CC BY-NC 4.0"
     layouts: ClassVar = (
         Layout("lama/data/*/*.jsonl", ("en",), "test"),
         Layout("LAMA/data/*/*.jsonl", ("en",), "test"),
-        *hub("lama", "*", ("en",), test="train"),
+        *hf_layouts("lama", "*", ("en",), test="train"),
     )
 
     @override
-    def read(self, part: Part) -> list[Fact]:
+    def read(self, split: TaskSplit) -> list[Fact]:
         facts: list[Fact] = []
-        for corpus, of_corpus in groupby(part.files, key=_corpus):
+        for corpus, of_corpus in groupby(split.files, key=_corpus):
             files = tuple(of_corpus)
             match corpus:
                 case "Google_RE":
@@ -83,7 +135,7 @@ class Lama(FactTask):
                 case "Squad":
                     facts += _sentences(files, "SQuAD")
                 case other:
-                    raise damaged(files[0], 1, f"LAMA has no corpus {other}.")
+                    raise file_error(files[0], 1, f"LAMA has no corpus {other}.")
         return facts
 
 
@@ -93,126 +145,89 @@ class _Relation(NamedTuple):
     template: str
 
 
-_Rows = Iterator[tuple[int, dict[str, Any], _Relation]]
+_Rows = Iterator[tuple[Row, _Relation]]
 
 
 def _corpus(path: Path) -> str:
-    """The corpus of a file, by the name of its folder."""
-    if not is_hub_file(path):
+    """The corpus of a file: the name of its folder."""
+    if not is_hf_file(path):
         return path.parent.name
-    config = hub_config(path)
+    config = hf_config_name(path)
     return _CONFIGS.get(config, config)
 
 
 def _google_re(path: Path) -> _Rows:
-    """The rows of a file of Google-RE, each with its relation."""
-    if is_hub_file(path):
-        for number, row in hub_rows(path, "pred", "judgments", "sub_label", "obj_label"):
-            name = cell(path, number, row, "pred").rpartition("/")[2]
-            yield number, row, _of_google_re(path, number, name)
-        return
-    relation = _of_google_re(path, 1, path.name.split(".")[0].removesuffix("_test"))
-    for number, row in json_lines(path):
-        yield number, row, relation
-
-
-def _of_google_re(path: Path, number: int, name: str) -> _Relation:
-    template = _GOOGLE_RE.get(name)
-    if template is None:
-        raise damaged(path, number, f"LAMA has no relation {name}.")
-    return _Relation(name, f"Google-RE {name}", template)
+    """The rows of a Google-RE file, each with its relation."""
+    name = path.name.split(".")[0].removesuffix("_test")
+    columns = "pred", "judgments", "sub_label", "obj_label"
+    for row in read_rows([path], hf_columns=columns):
+        if is_hf_file(path):
+            name = row.text("pred").rpartition("/")[2]
+        if name not in _GOOGLE_RE:
+            raise row.error(f"LAMA has no relation {name}.")
+        yield row, _Relation(name, f"Google-RE {name}", _GOOGLE_RE[name])
 
 
 def _trex(path: Path) -> _Rows:
-    """The rows of a file of T-REx, each with its relation."""
-    if is_hub_file(path):
+    """The rows of a T-REx file, each with its relation and its kind (1-1, N-1, N-M)."""
+    if is_hf_file(path):
         needed = "predicate_id", "type", "template"
-        for number, row in hub_rows(path, *needed, "sub_label", "obj_label"):
-            name, kind, template = (cell(path, number, row, column) for column in needed)
-            yield number, row, _Relation(name, f"T-REx {kind}", template)
+        for row in hf_rows(path, *needed, "sub_label", "obj_label"):
+            name, kind, template = (row.text(column) for column in needed)
+            yield row, _Relation(name, f"T-REx {kind}", template)
         return
     name = path.name.split(".")[0]
-    relations = _relations(path)
+    rows = json_lines(file_beside(path.parent, "relations.jsonl"))
+    relations = {row.text("relation"): (row.text("type"), row.text("template")) for row in rows}
     if name not in relations:
-        raise damaged(path, 1, f"relations.jsonl has no relation {name}.")
-    for number, row in json_lines(path):
-        yield number, row, relations[name]
-
-
-def _relations(path: Path) -> dict[str, _Relation]:
-    """The relations of T-REx with their kinds (1-1, N-1, N-M), from the file that lies above."""
-    file = beside(path.parent, "relations.jsonl")
-    return {
-        name: _Relation(
-            name,
-            f"T-REx {cell(file, number, row, 'type')}",
-            cell(file, number, row, "template"),
-        )
-        for number, row in json_lines(file)
-        for name in [cell(file, number, row, "relation")]
-    }
+        raise file_error(path, 1, f"relations.jsonl has no relation {name}.")
+    kind, template = relations[name]
+    for row in json_lines(path):
+        yield row, _Relation(name, f"T-REx {kind}", template)
 
 
 def _templated(files: Sequence[Path], read: Callable[[Path], _Rows]) -> list[Fact]:
-    """Facts by relation: each subject and object once, unless most judges deny it."""
+    """Facts sorted by relation; each subject and object once, without facts that judges deny."""
     facts: dict[tuple[str, str, str], Fact] = {}
     for path in files:
-        for number, row, relation in read(path):
-            if _denied(path, number, row):
+        for row, relation in read(path):
+            if _denied(row):
                 continue
-            subject = cell(path, number, row, "sub_label")
-            said = cell(path, number, row, "obj_label")
-            key = relation.name, subject, said
-            if key in facts:  # a dataset folder has a row for each sentence of a fact
-                continue
-            facts[key] = Fact(
-                id=str(row.get("uuid") or f"{relation.name}-{number}"),
-                relation=relation.name,
-                group=relation.group,
-                prompt=filled(relation.template, subject),
-                answers=(said,),
-            )
+            key = relation.name, row.text("sub_label"), row.text("obj_label")
+            if key not in facts:  # a Hugging Face data set has a row for each sentence of a fact
+                facts[key] = fact_of_row(row, *relation)
     return sorted(facts.values(), key=lambda fact: fact.relation)
 
 
-def _denied(path: Path, number: int, row: dict[str, Any]) -> bool:
-    """Do more judges deny a fact than confirm it? Only Google-RE's facts were judged."""
+def _denied(row: Row) -> bool:
+    """Whether more judges deny a fact than confirm it; only Google-RE's facts were judged."""
     try:
         judgments = row.get("judgments", ())
-        if isinstance(judgments, str):  # a dataset folder has the list as Python prints it
+        if isinstance(judgments, str):  # a Hugging Face data set has the list as a Python literal
             judgments = literal_eval(judgments)
-        said = [judged["judgment"] == "yes" for judged in judgments]
+        confirmed = [judged["judgment"] == "yes" for judged in judgments]
     except (KeyError, TypeError, ValueError, SyntaxError) as error:
-        raise damaged(
-            path, number, f"its judgments are not a list of yes and no ({error})."
-        ) from error
-    return said.count(False) > said.count(True)
+        raise row.error(f"its judgments are not a list of yes and no ({error}).") from error
+    return confirmed.count(False) > confirmed.count(True)
 
 
 def _sentences(files: Sequence[Path], corpus: str) -> list[Fact]:
     found = [
         Fact(
-            id=str(row.get("uuid") or row.get("id") or f"{corpus}-{number}"),
+            id=str(row.get("uuid") or row.get("id") or f"{corpus}-{row.number}"),
             relation=corpus,
             group=corpus,
-            prompt=_cloze(path, number, row),
-            answers=(cell(path, number, row, "obj_label"),),
+            prompt=_cloze(row),
+            answers=(row.text("obj_label"),),
         )
-        for path in files
-        for number, row in _sentence_rows(path)
+        for row in read_rows(files, hf_columns=("masked_sentence", "obj_label"))
     ]
-    return [fact for fact in found if len(fact.prompt.split()) <= _MOST_WORDS]
+    return [fact for fact in found if len(fact.prompt.split()) <= _MAX_WORDS]
 
 
-def _sentence_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    if is_hub_file(path):
-        return hub_rows(path, "masked_sentence", "obj_label")
-    return json_lines(path)
-
-
-def _cloze(path: Path, number: int, row: dict[str, Any]) -> str:
+def _cloze(row: Row) -> str:
     sentences = row.get("masked_sentences") or [row.get("masked_sentence") or ""]
     text = " ".join(map(str, sentences))
     if text.count("[MASK]") != 1:
-        raise damaged(path, number, "its masked sentences do not have one [MASK].")
+        raise row.error("its masked sentences do not have one [MASK].")
     return text.replace("[MASK]", OBJECT)

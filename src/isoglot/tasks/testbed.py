@@ -1,12 +1,11 @@
-"""Six tasks on the generated world: inference, paraphrases, opinions, names, tags, questions.
+"""Six tasks on the generated world: NLI, paraphrases, sentiment, NER, POS tags and questions.
 
-They read no files: a part is drawn from the world's seed, so every language and split is there, in
-seconds, wherever the project runs. Example number i means the same in all languages and has the
-same id, as in a translated task; training parts are therefore translations of one another too.
-What is asked in dev and test is never asked in training, in any language.
+They read no files: a split is generated from the world's seed, so that every language and split
+exists wherever the project runs. Example number i has the same meaning and id in all languages, as
+in a translated task; training splits are therefore translations of one another too. No example of
+dev or test is in training, in any language.
 
-Counts: 3,000 training examples, 300 each for dev and test, in nine languages. Licence: Apache-2.0,
-as the project.
+3,000 training examples, 300 each for dev and test, in nine languages.
 """
 
 from __future__ import annotations
@@ -18,197 +17,169 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
-from isoglot.tasks.base import E, Metric, P, Part, Split, Task
-from isoglot.tasks.classification import accuracy
-from isoglot.tasks.entities import entity_scores
-from isoglot.tasks.examples import Answer, Classified, Question, Tagged
-from isoglot.tasks.squad import percentages
+from isoglot.tasks.base import E, Metric, P, Split, Task, TaskSplit
+from isoglot.tasks.classification import ClassificationTask
+from isoglot.tasks.examples import Answer, LabeledText, Question, TaggedSentence
+from isoglot.tasks.squad import QuestionAnsweringTask
+from isoglot.tasks.tagging import TaggingTask, Tags, tag_accuracy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from isoglot.tasks.base import Kind
+    from isoglot.tasks.squad import Normalize
 
 _PIVOT = "en"
 _SEED = 7
-"""Of the tasks' world; the demo's text has another."""
+"""Random seed of the tasks' world; the demo's text has another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
-    """How much of the world the tasks use, and how many examples they have."""
+class WorldSizes:
+    """The size of the generated world, and the number of examples."""
 
     train: int = 3000
-    """Training examples to draw; the same one may be drawn twice."""
+    """Training examples; an example may be repeated."""
     dev: int = 300
-    """Examples to draw for choosing a model."""
+    """Dev examples before those of training are removed."""
     test: int = 300
-    """Examples to draw for the score."""
+    """Test examples before those of training are removed."""
     concepts: int | None = None
-    """About how many concepts the lexicon keeps; none: all."""
+    """Approximate number of concepts of the lexicon; none: all."""
     entities: int | None = None
-    """At most how many countries, languages, currencies and continents there are; none: all."""
+    """Most countries, languages, currencies and continents each; none: all."""
     languages: tuple[str, ...] | None = None
-    """The languages that have parts; none: all of the testbed's."""
+    """The languages of the tasks; none: all of the testbed's."""
 
 
 class WorldTask(Task[E, P]):
-    """What the six have in common."""
+    """The base class of the six tasks."""
 
-    version: ClassVar[int] = 1
-    paper: ClassVar[str] = ""
-    licence: ClassVar[str] = "Apache-2.0"
-    languages: ClassVar[str] = "9"
+    version = 1
+    paper = ""
+    licence = "Apache-2.0"
+    languages = "9"
     stream: ClassVar[str]
-    """The world's method that draws the examples, and their stream's name."""
+    """The method of `World` that generates the examples, and the name of its random stream."""
 
-    def __init__(self, sizes: Sizes | None = None) -> None:
-        self.sizes = sizes or Sizes()
+    def __init__(self, sizes: WorldSizes | None = None) -> None:
+        self.sizes = sizes or WorldSizes()
 
     @override
-    def parts(self, folder: Path) -> list[Part]:
+    def splits(self, folder: Path) -> list[TaskSplit]:
         from isoglot.testbed import LANGUAGES
 
-        splits: tuple[Split, ...] = ("train", "dev", "test")
+        names: tuple[Split, ...] = ("train", "dev", "test")
         languages = self.sizes.languages or LANGUAGES
-        return [Part(code, split, ()) for code in languages for split in splits]
+        return [TaskSplit(code, name, ()) for code in languages for name in names]
 
     @override
-    def read(self, part: Part) -> list[E]:
-        kept = _kept(self.stream, self.sizes, part.split)
-        records = _records(self.stream, self.sizes, part.language, part.split)
+    def read(self, split: TaskSplit) -> list[E]:
+        used = _in_use(self.stream, self.sizes, split.name)
+        records = _records(self.stream, self.sizes, split.language, split.name)
         return [
-            self._example(f"{part.split}-{number}", record)
-            for number, (record, keep) in enumerate(zip(records, kept, strict=True))
-            if keep
+            self._example(f"{split.name}-{number}", record)
+            for number, (record, use) in enumerate(zip(records, used, strict=True))
+            if use
         ]
 
     @abstractmethod
     def _example(self, name: str, record: Any) -> E:
-        """A task's example from the world's record."""
+        """The example of a record that the world generated."""
 
 
-def _records(stream: str, sizes: Sizes, language: str, split: Split) -> Iterator[Any]:
-    # here and not above: the world needs the extra `testbed`
+def _records(stream: str, sizes: WorldSizes, language: str, split: Split) -> Iterator[Any]:
+    # imported here: the world needs the extra `testbed`
     from isoglot.testbed import World
 
-    world = World(_SEED, concepts=sizes.concepts, entities=sizes.entities)
-    records: Iterator[Any] = getattr(world, stream)(
-        language, getattr(sizes, split), stream=f"{stream}/{split}"
-    )
-    return records
+    world = World(_SEED, num_concepts=sizes.concepts, max_entities=sizes.entities)
+    generate: Callable[..., Iterator[Any]] = getattr(world, stream)
+    return generate(language, getattr(sizes, split), stream=f"{stream}/{split}")
 
 
-@cache  # the parts of all languages keep the same draws, and asking takes all that is trained on
-def _kept(stream: str, sizes: Sizes, split: Split) -> tuple[bool, ...]:
-    """Which draws of a split are used: all for training, else those not trained on."""
+@cache  # the same for all languages, and it generates the whole training split
+def _in_use(stream: str, sizes: WorldSizes, split: Split) -> tuple[bool, ...]:
+    """Which records of a split are used: all of training, else those that are not in training."""
     if split == "train":
         return (True,) * sizes.train
     trained = set(_records(stream, sizes, _PIVOT, "train"))
     return tuple(record not in trained for record in _records(stream, sizes, _PIVOT, split))
 
 
-class _Classifying(WorldTask[Classified, str]):
-    """Scored by accuracy."""
-
-    kind: ClassVar[Kind] = "classify"
-    metrics: ClassVar[tuple[Metric, ...]] = (Metric(name="accuracy"),)
-
-    @override
-    def score(
-        self, examples: Sequence[Classified], predictions: Sequence[str], language: str
-    ) -> dict[str, float]:
-        return {"accuracy": accuracy([example.label for example in examples], predictions)}
-
-
-class WorldNli(_Classifying):
+class WorldNli(WorldTask[LabeledText, str], ClassificationTask):
     """Premise and hypothesis: entailment, neutral or contradiction (a third each)."""
 
-    name: ClassVar[str] = "testbed-nli"
-    line: ClassVar[str] = "does the second sentence follow? (generated)"
-    stream: ClassVar[str] = "nli"
+    name = "testbed-nli"
+    summary = "entailment (generated)"
+    stream = "nli"
 
     @override
-    def _example(self, name: str, record: Any) -> Classified:
-        return Classified(
+    def _example(self, name: str, record: Any) -> LabeledText:
+        return LabeledText(
             id=name, first=record.premise, second=record.hypothesis, label=record.label
         )
 
 
-class WorldParaphrases(_Classifying):
+class WorldParaphrases(WorldTask[LabeledText, str], ClassificationTask):
     """Do two sentences say the same? Half of them do."""
 
-    name: ClassVar[str] = "testbed-paraphrases"
-    line: ClassVar[str] = "do two sentences say the same? (generated)"
-    stream: ClassVar[str] = "paraphrases"
+    name = "testbed-paraphrases"
+    summary = "paraphrase or not (generated)"
+    stream = "paraphrases"
 
     @override
-    def _example(self, name: str, record: Any) -> Classified:
-        return Classified(
+    def _example(self, name: str, record: Any) -> LabeledText:
+        return LabeledText(
             id=name, first=record.first, second=record.second, label=str(record.label)
         )
 
 
-class WorldSentiment(_Classifying):
+class WorldSentiment(WorldTask[LabeledText, str], ClassificationTask):
     """Praise or blame, half each."""
 
-    name: ClassVar[str] = "testbed-sentiment"
-    line: ClassVar[str] = "praise or blame? (generated)"
-    stream: ClassVar[str] = "sentiment"
+    name = "testbed-sentiment"
+    summary = "positive or negative sentence (generated)"
+    stream = "sentiment"
 
     @override
-    def _example(self, name: str, record: Any) -> Classified:
-        return Classified(id=name, first=record.text, label=str(record.label))
+    def _example(self, name: str, record: Any) -> LabeledText:
+        return LabeledText(id=name, first=record.text, label=str(record.label))
 
 
-class _Tagging(WorldTask[Tagged, tuple[str, ...]]):
-    kind: ClassVar[Kind] = "tag"
-
-    @override
-    def _example(self, name: str, record: Any) -> Tagged:
-        return Tagged(id=name, words=record.words, tags=record.tags)
-
-
-class WorldNer(_Tagging):
+class WorldNer(WorldTask[TaggedSentence, Tags], TaggingTask):
     """Names of places (LOC), languages (LANG) and currencies (CUR), in BIO tags."""
 
-    name: ClassVar[str] = "testbed-ner"
-    line: ClassVar[str] = "names of places, languages and currencies (generated)"
-    stream: ClassVar[str] = "ner"
-    metrics: ClassVar[tuple[Metric, ...]] = (Metric(name="f1"),)
+    name = "testbed-ner"
+    summary = "names of places, languages and currencies (generated)"
+    stream = "ner"
+    metrics = (Metric(name="f1"),)
 
     @override
-    def score(
-        self, examples: Sequence[Tagged], predictions: Sequence[tuple[str, ...]], language: str
-    ) -> dict[str, float]:
-        return entity_scores([example.tags for example in examples], predictions)
+    def _example(self, name: str, record: Any) -> TaggedSentence:
+        return TaggedSentence(id=name, words=record.words, tags=record.tags)
 
 
-class WorldPos(_Tagging):
+class WorldPos(WorldNer):
     """Universal parts of speech."""
 
-    name: ClassVar[str] = "testbed-pos"
-    line: ClassVar[str] = "parts of speech (generated)"
-    stream: ClassVar[str] = "pos"
-    metrics: ClassVar[tuple[Metric, ...]] = (Metric(name="accuracy"),)
+    name = "testbed-pos"
+    summary = "parts of speech (generated)"
+    stream = "pos"
+    metrics = (Metric(name="accuracy"),)
 
     @override
     def score(
-        self, examples: Sequence[Tagged], predictions: Sequence[tuple[str, ...]], language: str
+        self, examples: Sequence[TaggedSentence], predictions: Sequence[Tags], language: str
     ) -> dict[str, float]:
-        true = [tag for example in examples for tag in example.tags]
-        return {"accuracy": accuracy(true, [tag for tags in predictions for tag in tags])}
+        return {"accuracy": tag_accuracy(examples, predictions)}
 
 
-class WorldQuestions(WorldTask[Question, str]):
+class WorldQuestions(WorldTask[Question, str], QuestionAnsweringTask):
     """Questions on four sentences, the answer a span of them."""
 
-    name: ClassVar[str] = "testbed-questions"
-    line: ClassVar[str] = "questions whose answer is a span of the context (generated)"
-    kind: ClassVar[Kind] = "span"
-    stream: ClassVar[str] = "questions"
-    metrics: ClassVar[tuple[Metric, ...]] = (Metric(name="f1"), Metric(name="exact"))
+    name = "testbed-questions"
+    summary = "questions whose answer is a span of the context (generated)"
+    stream = "questions"
 
     @override
     def _example(self, name: str, record: Any) -> Question:
@@ -218,21 +189,6 @@ class WorldQuestions(WorldTask[Question, str]):
         )
 
     @override
-    def score(
-        self, examples: Sequence[Question], predictions: Sequence[str], language: str
-    ) -> dict[str, float]:
+    def normalizer(self, language: str) -> Normalize:
         # Chinese has no spaces: its characters are compared as words
-        normalize = " ".join if language == "zh" else str.lower
-        found = percentages(examples, predictions, normalize)
-        return {metric: percent / 100 for metric, percent in found.items()}
-
-
-TESTBED: tuple[type[WorldTask[Any, Any]], ...] = (
-    WorldNli,
-    WorldParaphrases,
-    WorldSentiment,
-    WorldNer,
-    WorldPos,
-    WorldQuestions,
-)
-"""All of them, for lists of tasks."""
+        return " ".join if language == "zh" else str.lower

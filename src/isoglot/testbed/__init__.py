@@ -1,41 +1,13 @@
 """A generated multilingual world with known truth: nine languages, five scripts, no downloads.
 
 Reads nothing but its own lexicons and CLDR's names (through Babel); gives text, translations with
-gold alignments, knowledge and data for every kind of task. See `World` and `write`.
+gold alignments, knowledge and data for every kind of task. See `World` and `write_raw_files`.
 """
 
 from __future__ import annotations
 
-from isoglot.testbed.entities import Triple
 from isoglot.testbed.languages import LANGUAGES
-from isoglot.testbed.records import (
-    Cloze,
-    Description,
-    Inference,
-    Mentioned,
-    Opinion,
-    Paraphrase,
-    Question,
-    Tagged,
-    Translation,
-)
-from isoglot.testbed.world import EVERYONE, NOBODY, World
-from isoglot.testbed.write import write
+from isoglot.testbed.raw_files import write_raw_files
+from isoglot.testbed.world import ALL_LANGUAGES, NO_LANGUAGE, World
 
-__all__ = [
-    "EVERYONE",
-    "LANGUAGES",
-    "NOBODY",
-    "Cloze",
-    "Description",
-    "Inference",
-    "Mentioned",
-    "Opinion",
-    "Paraphrase",
-    "Question",
-    "Tagged",
-    "Translation",
-    "Triple",
-    "World",
-    "write",
-]
+__all__ = ["ALL_LANGUAGES", "LANGUAGES", "NO_LANGUAGE", "World", "write_raw_files"]

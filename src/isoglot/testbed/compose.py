@@ -1,14 +1,14 @@
-"""Draws meanings at random: clauses, descriptions, facts, compounds, and documents of them.
+"""Draws meanings at random: clauses, qualities, facts, compounds, and documents of them.
 
-Reads an `Inventory` (what goes with what), the `Entities` and a generator; gives meanings. A
-document keeps its protagonist, its place and its country, so that its sentences belong together.
+Reads an `Inventory`, the `Entities` and a random generator; gives meanings. The sentences of a
+document share a protagonist, a place and a country.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from isoglot.testbed.concepts import COLOURS, UNPLACED
+from isoglot.testbed.lexicon import COLOURS, UNPLACED
 from isoglot.testbed.meaning import (
     Clause,
     Compound,
@@ -22,9 +22,9 @@ from isoglot.testbed.meaning import (
 )
 
 if TYPE_CHECKING:
-    from isoglot.testbed.concepts import Inventory
-    from isoglot.testbed.draws import Draws
     from isoglot.testbed.entities import Entities, Triple
+    from isoglot.testbed.lexicon import Inventory
+    from isoglot.testbed.rng import Rng
 
 YEARS = range(1970, 2024)
 WORDINGS = {
@@ -34,16 +34,17 @@ WORDINGS = {
 }
 """Relation -> the ways to say it."""
 PLURAL_OBJECTS = frozenset({"collect"})
-"""Nobody collects one thing."""
+"""Verbs whose object is counted."""
 COUNTRY_ONLY = frozenset({"travel", "swim", "build"})
-"""Nobody travels in a kitchen, swims in a bank or builds a church in a shop."""
+"""Verbs whose place is a country: nobody travels in a kitchen."""
 NEVER_FIRST = frozenset({"always"})
+"""Times that cannot begin a sentence."""
 NEGATED_TIMES = frozenset({"", "today", "now"})
-"""With "not" only these go in the present: "not every day" would say something else."""
+"""Times of a negated clause in the present: "not every day" would mean something else."""
 
 
 class Topic(NamedTuple):
-    """What the sentences of a document have in common."""
+    """Shared by the sentences of a document."""
 
     person: str
     place: str
@@ -51,67 +52,64 @@ class Topic(NamedTuple):
 
 
 class Composer:
-    """Draws meanings from an inventory and entities."""
+    """Draws meanings from an inventory and entities; methods draw in a fixed order."""
 
     def __init__(self, inventory: Inventory, entities: Entities) -> None:
         self.inventory = inventory
         self.entities = entities
-        groups = inventory.categories
-        self._actors = groups["person"] + groups["animal"]
-        self._described = self._actors + groups["food"] + groups["object"] + groups["place"]
-        self._movable = tuple(n for n in self._actors + groups["object"] if n not in UNPLACED)
+        categories = inventory.categories
+        self._actors = categories["person"] + categories["animal"]
+        self._described = (
+            self._actors + categories["food"] + categories["object"] + categories["place"]
+        )
+        self._movable = tuple(n for n in self._actors + categories["object"] if n not in UNPLACED)
         self._gradable = {
             noun: tuple(word for word in adjectives if word not in COLOURS)
             for noun, adjectives in inventory.adjectives.items()
         }
         self._described = tuple(noun for noun in self._described if self._gradable[noun])
 
-    def topic(self, draws: Draws) -> Topic:
+    def topic(self, rng: Rng) -> Topic:
         """A protagonist, a place and a country."""
-        groups = self.inventory.categories
-        return Topic(
-            draws.choice(groups["person"]),
-            draws.choice(groups["place"]),
-            draws.choice(self.entities.countries),
-        )
+        categories = self.inventory.categories
+        person, place = (rng.choice(categories[name]) for name in ("person", "place"))
+        return Topic(person, place, rng.choice(self.entities.countries))
 
-    def document(self, draws: Draws) -> list[Meaning]:
+    def document(self, rng: Rng) -> list[Meaning]:
         """Three to eight sentences on one topic, no two the same."""
-        topic = self.topic(draws)
-        wanted = 3 + draws.below(6)
+        topic = self.topic(rng)
+        wanted = 3 + rng.below(6)
         found: dict[Meaning, None] = {}
         while len(found) < wanted:
-            found[self.meaning(draws, topic)] = None
+            found[self.meaning(rng, topic)] = None
         return list(found)
 
-    def meaning(self, draws: Draws, topic: Topic | None = None) -> Meaning:
+    def meaning(self, rng: Rng, topic: Topic | None = None) -> Meaning:
         """Any sentence."""
-        kind = draws.below(100)
+        kind = rng.below(100)
         if kind < 10:
-            country = topic.country if topic else draws.choice(self.entities.countries)
-            return self.fact(draws, draws.choice(self.entities.by_subject[country]))
+            country = topic.country if topic else rng.choice(self.entities.countries)
+            return self.fact(rng, rng.choice(self.entities.by_subject[country]))
         if kind < 38:
-            return self.compound(draws, topic)
-        return self.simple(draws, topic)
+            return self.compound(rng, topic)
+        return self.simple(rng, topic)
 
-    def simple(
-        self, draws: Draws, topic: Topic | None = None, tense: Tense | None = None
-    ) -> Simple:
-        """One clause; in another tense than the present it is a verbal one."""
-        kind = draws.below(100) if tense in (None, Tense.PRESENT) else 0
+    def simple(self, rng: Rng, topic: Topic | None = None, tense: Tense | None = None) -> Simple:
+        """One clause; outside the present a verbal one."""
+        kind = rng.below(100) if tense in (None, Tense.PRESENT) else 0
         if kind < 80:
-            return self.clause(draws, topic, tense)
+            return self.clause(rng, topic, tense)
         if kind < 92:
-            return self.quality(draws)
-        return self.location(draws, topic)
+            return self.quality(rng)
+        return self.location(rng, topic)
 
-    def compound(self, draws: Draws, topic: Topic | None = None) -> Compound:
-        """Two different clauses in one tense, and what joins them."""
-        tense = Tense(draws.below(3))
-        connective = draws.choice(self.inventory.categories["connective"])
-        first = self.simple(draws, topic, tense)
+    def compound(self, rng: Rng, topic: Topic | None = None) -> Compound:
+        """Two different clauses in one tense and a connective."""
+        tense = Tense(rng.below(3))
+        connective = rng.choice(self.inventory.categories["connective"])
+        first = self.simple(rng, topic, tense)
         while True:
-            second = self.simple(draws, topic, tense)
+            second = self.simple(rng, topic, tense)
             if second.subject.noun == first.subject.noun:
                 second = second._replace(subject=first.subject)
             if isinstance(second, Clause):
@@ -124,107 +122,105 @@ class Composer:
             connective = "and"
         return Compound(first, connective, second)
 
-    def about_country(self, draws: Draws) -> Fact | Clause:
+    def about_country(self, rng: Rng) -> Fact | Clause:
         """A sentence that names a country: a fact, or something that happens there."""
-        country = draws.choice(self.entities.countries)
-        if draws.chance(50):
-            return self.fact(draws, draws.choice(self.entities.by_subject[country]))
-        return self.clause(draws)._replace(place=country)
+        country = rng.choice(self.entities.countries)
+        if rng.chance(50):
+            return self.fact(rng, rng.choice(self.entities.by_subject[country]))
+        return self.clause(rng)._replace(place=country)
 
-    def page(self, draws: Draws) -> list[Fact | Clause]:
+    def page(self, rng: Rng) -> list[Fact | Clause]:
         """Two to four sentences about one country, at least one of them a fact, no two the same."""
-        country = draws.choice(self.entities.countries)
-        told: list[Fact | Clause] = []
-        for number in range(2 + draws.below(3)):
-            if number == 0 or draws.chance(60):
-                told.append(self.fact(draws, draws.choice(self.entities.by_subject[country])))
+        country = rng.choice(self.entities.countries)
+        page: list[Fact | Clause] = []
+        for number in range(2 + rng.below(3)):
+            if number == 0 or rng.chance(60):
+                page.append(self.fact(rng, rng.choice(self.entities.by_subject[country])))
             else:
-                told.append(self.clause(draws)._replace(place=country))
-        return list(dict.fromkeys(told))
+                page.append(self.clause(rng)._replace(place=country))
+        return list(dict.fromkeys(page))
 
-    def fact(self, draws: Draws, triple: Triple) -> Fact:
+    def fact(self, rng: Rng, triple: Triple) -> Fact:
         """A triple in one of its wordings."""
-        return Fact(draws.choice(WORDINGS[triple.relation]), triple.subject, triple.object)
+        return Fact(rng.choice(WORDINGS[triple.relation]), triple.subject, triple.object)
 
-    def clause(
-        self, draws: Draws, topic: Topic | None = None, tense: Tense | None = None
-    ) -> Clause:
-        """Somebody does something, perhaps somewhere, some time, perhaps not."""
-        noun = topic.person if topic and draws.chance(60) else draws.choice(self._actors)
-        verb, thing = self._action(draws, noun)
+    def clause(self, rng: Rng, topic: Topic | None = None, tense: Tense | None = None) -> Clause:
+        """A verbal clause; object, place, time and negation are optional."""
+        noun = topic.person if topic and rng.chance(60) else rng.choice(self._actors)
+        verb, thing = self._action(rng, noun)
         if tense is None:
-            tense = Tense(draws.below(3))
-        negated = draws.chance(12) and verb not in PLURAL_OBJECTS
-        time = self._time(draws, tense) if draws.chance(65) else ""
+            tense = Tense(rng.below(3))
+        negated = rng.chance(12) and verb not in PLURAL_OBJECTS
+        time = self._time(rng, tense) if rng.chance(65) else ""
         if (negated and tense == Tense.PRESENT and time not in NEGATED_TIMES) or verb == "live":
             time = ""
         place = ""
-        if verb == "live" or (thing is None and not time) or draws.chance(50):
-            place = self._place(draws, topic)
+        if verb == "live" or (thing is None and not time) or rng.chance(50):
+            place = self._place(rng, topic)
         if place and verb in COUNTRY_ONLY and ":" not in place:
-            place = draws.choice(self.entities.countries)
+            place = rng.choice(self.entities.countries)
         if thing is not None and place == thing.noun:
             place = ""
         if thing is not None and negated:
             thing = thing._replace(number="")
         return Clause(
-            subject=self.thing(draws, noun, 30),
+            subject=self.thing(rng, noun, 30),
             verb=verb,
             object=thing,
             place=place,
             time=time,
             tense=tense,
             negated=negated,
-            fronted=bool(time) and time not in NEVER_FIRST and draws.chance(30),
+            fronted=bool(time) and time not in NEVER_FIRST and rng.chance(30),
         )
 
-    def quality(self, draws: Draws) -> Quality:
-        """A thing is so."""
-        noun = draws.choice(self._described)
-        negated = draws.chance(15)
+    def quality(self, rng: Rng) -> Quality:
+        """A predicate adjective."""
+        noun = rng.choice(self._described)
+        negated = rng.chance(15)
         return Quality(
             subject=Thing(noun),
-            adjective=draws.choice(self._gradable[noun], noun),
-            very=draws.chance(35) and not negated,
+            adjective=rng.choice(self._gradable[noun], noun),
+            very=rng.chance(35) and not negated,
             negated=negated,
         )
 
-    def location(self, draws: Draws, topic: Topic | None = None) -> Location:
-        """A thing is somewhere."""
-        noun = draws.choice(self._movable)
-        return Location(self.thing(draws, noun, 50), self._place(draws, topic), draws.chance(15))
+    def location(self, rng: Rng, topic: Topic | None = None) -> Location:
+        """A thing at a place."""
+        noun = rng.choice(self._movable)
+        return Location(self.thing(rng, noun, 50), self._place(rng, topic), rng.chance(15))
 
-    def thing(self, draws: Draws, noun: str, percent: int) -> Thing:
-        """A noun, with an adjective in some cases."""
+    def thing(self, rng: Rng, noun: str, percent: int) -> Thing:
+        """A noun, with an adjective in this percentage of cases."""
         adjectives = self.inventory.adjectives[noun]
-        if adjectives and draws.chance(percent):
-            return Thing(noun, draws.choice(adjectives, noun))
+        if adjectives and rng.chance(percent):
+            return Thing(noun, rng.choice(adjectives, noun))
         return Thing(noun)
 
-    def _action(self, draws: Draws, actor: str) -> tuple[str, Thing | None]:
+    def _action(self, rng: Rng, actor: str) -> tuple[str, Thing | None]:
         inventory = self.inventory
         kind = "animal" if actor in inventory.categories["animal"] else "person"
         intransitive = inventory.intransitive[kind]
-        if intransitive and draws.chance(25):
-            return draws.choice(intransitive, actor), None
-        verb = draws.choice(inventory.transitive[kind], actor)
+        if intransitive and rng.chance(25):
+            return rng.choice(intransitive, actor), None
+        verb = rng.choice(inventory.transitive[kind], actor)
         objects = inventory.objects[kind, verb]
-        noun = draws.choice(objects, verb)
+        noun = rng.choice(objects, verb)
         while noun == actor:
-            noun = draws.choice(objects, verb)
-        thing = self.thing(draws, noun, 30)
-        if verb in PLURAL_OBJECTS or (noun in inventory.countable and draws.chance(20)):
-            thing = thing._replace(number=draws.choice(inventory.categories["number"]))
+            noun = rng.choice(objects, verb)
+        thing = self.thing(rng, noun, 30)
+        if verb in PLURAL_OBJECTS or (noun in inventory.countable and rng.chance(20)):
+            thing = thing._replace(number=rng.choice(inventory.categories["number"]))
         return verb, thing
 
-    def _time(self, draws: Draws, tense: Tense) -> str:
-        time = draws.choice(self.inventory.times[tense])
-        return f"{time}:{YEARS[draws.below(len(YEARS))]}" if time == "in_year" else time
+    def _time(self, rng: Rng, tense: Tense) -> str:
+        time = rng.choice(self.inventory.times[tense])
+        return f"{time}:{YEARS[rng.below(len(YEARS))]}" if time == "in_year" else time
 
-    def _place(self, draws: Draws, topic: Topic | None) -> str:
-        country = draws.chance(25)
-        if topic and draws.chance(60):
+    def _place(self, rng: Rng, topic: Topic | None) -> str:
+        country = rng.chance(25)
+        if topic and rng.chance(60):
             return topic.country if country else topic.place
         if country:
-            return draws.choice(self.entities.countries)
-        return draws.choice(self.inventory.categories["place"])
+            return rng.choice(self.entities.countries)
+        return rng.choice(self.inventory.categories["place"])

@@ -1,9 +1,8 @@
-"""The real part of the world: countries, continents, languages and currencies, and how they relate.
+"""Real entities: countries, continents, languages and currencies, and the relations between them.
 
-Reads CLDR through Babel for every name and for the relations country -> official language and
-country -> currency; the continents are listed here. Countries were chosen for short names whose
-grammar is known in all nine languages; they come in a fixed order, so that a small world keeps
-the first.
+Reads CLDR through Babel for all names, official languages and currencies; continents are listed
+here. The countries have short names whose grammar is known in all nine languages; their order is
+fixed, and a small world keeps the first.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ BO:005 LT:150 KW:142 UZ:142 SK:150 LY:002 KH:142 EE:150 ZM:002 AF:142 PY:005 LV:
 AO:002 RS:150 LA:142 JM:003 MG:002 AL:150 QA:142 TJ:142 SI:150 MZ:002 BW:002 CR:003 OM:142
 KG:142 GT:003 BY:150 MT:150 TM:142 HN:003 SO:002 BH:142 NI:003 CY:150 MW:002 BI:002
 """
-"""Territory and the code of its continent, the first ones first."""
+"""Territories with the code of their continent."""
 
-_NOT_CLEAR = frozenset(
+_UNCLEAR_LANGUAGES = frozenset(
     {"az_Cyrl", "uz_Cyrl", "sr_Latn", "nb", "nn", "tzm", "ay", "gn", "qu", "rn", "tn", "ny"}
 )
 """Official "languages" that are scripts, written norms, or have no settled name somewhere."""
-_LONG_NAMES = frozenset({"XOF"})
-_WHEN = date(2024, 1, 1)
-"""Currencies change; the world is that of one day."""
+_LONG_CURRENCY_NAMES = frozenset({"XOF"})
+_DATE = date(2024, 1, 1)
+"""The day whose currencies are used."""
 
 RELATIONS = ("continent", "official_language", "currency")
 
@@ -50,7 +49,7 @@ class Triple:
 
 @dataclass(frozen=True, slots=True)
 class Entities:
-    """The entities of a world, in order, and everything true of them."""
+    """The entities of a world, in order, and all triples."""
 
     ids: tuple[str, ...]
     countries: tuple[str, ...]
@@ -58,14 +57,14 @@ class Entities:
     by_subject: dict[str, tuple[Triple, ...]]
 
 
-def make_entities(limit: int | None) -> Entities:
-    """All entities, or those of the first countries, as many as fit the limit (at least two)."""
+def make_entities(max_entities: int | None) -> Entities:
+    """All entities, or those of the first countries that fit the limit (at least two countries)."""
     ids: dict[str, None] = {}
     by_subject: dict[str, tuple[Triple, ...]] = {}
     for pair in COUNTRIES.split():
         triples = _country(*pair.split(":"))
         wanted = {**ids, **dict.fromkeys(part for t in triples for part in (t.subject, t.object))}
-        if limit is not None and len(wanted) > limit and len(by_subject) > 1:
+        if max_entities is not None and len(wanted) > max_entities and len(by_subject) > 1:
             break
         ids = wanted
         by_subject[triples[0].subject] = triples
@@ -83,10 +82,10 @@ def _country(territory: str, continent: str) -> tuple[Triple, ...]:
     triples += [
         Triple(subject, "official_language", f"language:{code}")
         for code in get_official_languages(territory)
-        if code not in _NOT_CLEAR
+        if code not in _UNCLEAR_LANGUAGES
     ]
-    currencies = get_territory_currencies(territory, start_date=_WHEN, end_date=_WHEN)
-    if len(currencies) == 1 and currencies[0] not in _LONG_NAMES:
+    currencies = get_territory_currencies(territory, start_date=_DATE, end_date=_DATE)
+    if len(currencies) == 1 and currencies[0] not in _LONG_CURRENCY_NAMES:
         triples.append(Triple(subject, "currency", f"currency:{currencies[0]}"))
     return tuple(triples)
 

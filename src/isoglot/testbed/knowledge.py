@@ -1,65 +1,92 @@
-"""What the world knows, as text: descriptions of entities, mentions of them, cloze facts.
+"""Text about entities: descriptions, mentions and cloze facts.
 
-Reads the entities' triples; gives records whose spans hold: `text[start:end]` is the name as it
-stands there (in some cases inflected).
+Reads the entities' triples; gives records whose spans hold: `text[start:end]` is the name as the
+text has it (in some cases inflected).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from isoglot.testbed.compose import WORDINGS
 from isoglot.testbed.meaning import Fact
-from isoglot.testbed.records import Cloze, Description, Mentioned
+from isoglot.testbed.phrase import Mention
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from isoglot.testbed.compose import Composer
-    from isoglot.testbed.draws import Draws
     from isoglot.testbed.entities import Entities, Triple
     from isoglot.testbed.languages import Grammar
+    from isoglot.testbed.phrase import Sentence
+    from isoglot.testbed.rng import Rng
 
-LONGEST = 3
+MAX_SENTENCES = 3
 """Sentences in a description."""
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """An entity and a text about it."""
+
+    entity: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MentionText:
+    """A sentence and the entities it names, by character span."""
+
+    text: str
+    mentions: tuple[Mention, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cloze:
+    """A true sentence with the span to be masked: `text[start:end] == answer`."""
+
+    text: str
+    answer: str
+    start: int
+    end: int
+    relation: str
+    subject: str
+    object: str
 
 
 def descriptions(entities: Entities, grammar: Grammar) -> Iterator[Description]:
     """For each entity up to three of the facts it takes part in."""
-    taking_part: dict[str, list[Triple]] = {entity: [] for entity in entities.ids}
+    by_entity: dict[str, list[Triple]] = {entity: [] for entity in entities.ids}
     for triple in entities.triples:
-        taking_part[triple.subject].append(triple)
-        taking_part[triple.object].append(triple)
-    for entity, triples in taking_part.items():
-        facts = [_fact(triple) for triple in _spread(triples)]
-        separator = "" if grammar.language == "zh" else " "
+        by_entity[triple.subject].append(triple)
+        by_entity[triple.object].append(triple)
+    separator = "" if grammar.language == "zh" else " "
+    for entity, triples in by_entity.items():
+        facts = [_fact(triple) for triple in _varied(triples)]
         yield Description(entity, separator.join(grammar.text(fact) for fact in facts))
 
 
-def mentions(composer: Composer, grammar: Grammar, draws: Iterable[Draws]) -> Iterator[Mentioned]:
+def mentions(composer: Composer, grammar: Grammar, rngs: Iterable[Rng]) -> Iterator[MentionText]:
     """Sentences about countries, with the spans of all names."""
-    for draw in draws:
-        sentence = grammar.sentence(composer.about_country(draw))
-        yield Mentioned(sentence.text, tuple(sentence.mentions()))
+    for rng in rngs:
+        yield _with_mentions(grammar.sentence(composer.about_country(rng)))
 
 
-def pages(
-    composer: Composer, grammar: Grammar, draws: Iterable[Draws]
-) -> Iterator[list[Mentioned]]:
-    """Sentences about one country at a time, with the spans of all names."""
-    for draw in draws:
-        told = [grammar.sentence(meaning) for meaning in composer.page(draw)]
-        yield [Mentioned(sentence.text, tuple(sentence.mentions())) for sentence in told]
+def pages(composer: Composer, grammar: Grammar, rngs: Iterable[Rng]) -> Iterator[list[MentionText]]:
+    """Lists of sentences, each list about one country, with the spans of all names."""
+    for rng in rngs:
+        yield [_with_mentions(grammar.sentence(meaning)) for meaning in composer.page(rng)]
 
 
 def cloze(entities: Entities, grammar: Grammar) -> Iterator[Cloze]:
-    """Every triple as a sentence, in a wording that leaves the object's name as it is."""
+    """Every triple as a sentence, in a wording that does not inflect the object's name."""
     for triple in entities.triples:
         fact = _fact(triple)
-        plain = f"{fact.wording}!"
-        if plain in grammar.facts:
-            fact = fact._replace(wording=plain)
+        uninflected = f"{fact.wording}!"
+        if uninflected in grammar.facts:
+            fact = fact._replace(wording=uninflected)
         sentence = grammar.sentence(fact)
         found = next(m for m in sentence.mentions() if m.entity == triple.object)
         yield Cloze(
@@ -73,12 +100,16 @@ def cloze(entities: Entities, grammar: Grammar) -> Iterator[Cloze]:
         )
 
 
+def _with_mentions(sentence: Sentence) -> MentionText:
+    return MentionText(sentence.text, tuple(sentence.mentions()))
+
+
 def _fact(triple: Triple) -> Fact:
     return Fact(WORDINGS[triple.relation][0], triple.subject, triple.object)
 
 
-def _spread(triples: list[Triple]) -> list[Triple]:
-    """The first triple of each relation, then the others, three in all, in their order."""
+def _varied(triples: list[Triple]) -> list[Triple]:
+    """Up to three triples in their order, preferring those with another relation than before."""
     repeats = {b for a, b in pairwise(triples) if a.relation == b.relation}
     ranked = sorted(triples, key=lambda triple: triple in repeats)
-    return sorted(ranked[:LONGEST], key=triples.index)
+    return sorted(ranked[:MAX_SENTENCES], key=triples.index)

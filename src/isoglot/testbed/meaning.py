@@ -1,8 +1,12 @@
-"""What a sentence says, in no language: things, clauses, facts, and how clauses are joined.
+"""What a sentence says, in no language: things, clauses, facts and compound sentences.
 
-Every part of a meaning has a *slot* (`Role`, plus `CLAUSE` for the second clause), and what a
-word expresses of a slot is a `Kind`; together they name a node. Words of two languages that share
-a node translate each other: that is where gold alignments come from.
+Every part of a meaning has a *slot* (subject, verb, ...), and a word expresses some *kinds* of its
+slot (the head, the article, the tense, ...). A slot and a kind together are a *node*:
+`slot * KINDS + kind`. Words of two languages that share a node translate each other: gold word
+alignments come from there.
+
+`World` hashes the `repr` of a meaning, so the names of these classes and of their fields decide
+which text is generated.
 """
 
 from __future__ import annotations
@@ -10,39 +14,18 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+SUBJECT, VERB, OBJECT, PLACE, TIME, CONNECTIVE, STOP = range(7)
+"""The slots of one clause or fact."""
+SECOND_CLAUSE = 8
+"""Added to the slots of the second clause of a compound sentence."""
 
-class Role(IntEnum):
-    """The slots of one clause or fact."""
+KINDS = 8
+_kinds: list[tuple[int, ...]] = [(kind,) for kind in range(KINDS)]
+HEAD, DEFINITE, ADJECTIVE, COUNT, CASE, TENSE, NEGATION, DEGREE = _kinds
+"""What a word expresses of its slot, as tuples, so that kinds can be added.
 
-    SUBJECT = 0
-    VERB = 1
-    OBJECT = 2
-    PLACE = 3
-    TIME = 4
-    CONNECTIVE = 5
-    STOP = 6
-
-
-CLAUSE = 8
-"""The slots of the second clause are those of the first plus this."""
-
-
-class Kind(IntEnum):
-    """What a word expresses of its slot."""
-
-    HEAD = 0
-    DEFINITE = 1
-    ADJECTIVE = 2
-    COUNT = 3
-    RELATION = 4
-    """An adposition or a case."""
-    TENSE = 5
-    """An auxiliary or a copula, or the tense of an inflected verb."""
-    NEGATION = 6
-    DEGREE = 7
-
-
-KINDS = len(Kind)
+CASE is an adposition or a case marker; TENSE an auxiliary, a copula or the tense of a verb form.
+"""
 
 
 class Tense(IntEnum):
@@ -54,7 +37,7 @@ class Tense(IntEnum):
 
 
 class Thing(NamedTuple):
-    """Somebody or something: "the red house", "five apples"; the noun "who" asks for it."""
+    """A noun phrase: "the red house", "five apples"; the noun "who" asks for one."""
 
     noun: str
     adjective: str = ""
@@ -62,7 +45,7 @@ class Thing(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """Somebody does something. Empty strings stand for what is not said."""
+    """Somebody does something; an empty string is a part that is not said."""
 
     subject: Thing
     verb: str
@@ -78,7 +61,7 @@ class Clause(NamedTuple):
 
 
 class Quality(NamedTuple):
-    """A thing is so: "the house is very big"."""
+    """A thing has a quality: "the house is very big"."""
 
     subject: Thing
     adjective: str
@@ -95,7 +78,7 @@ class Location(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """Something true of the real world, between two entities; `wording` is one of its templates."""
+    """A relation between two entities; `wording` names one of its sentence templates."""
 
     wording: str
     subject: str
@@ -106,7 +89,7 @@ Simple = Clause | Quality | Location
 
 
 class Compound(NamedTuple):
-    """Two clauses and what joins them."""
+    """Two clauses and the concept of the conjunction between them."""
 
     first: Simple
     connective: str

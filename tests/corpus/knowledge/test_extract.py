@@ -12,7 +12,7 @@ import pytest
 
 from isoglot.corpus.knowledge import extract as extraction
 from isoglot.corpus.knowledge.extract import ExtractConfig, extract
-from isoglot.corpus.knowledge.units import Unit, run_unit
+from isoglot.corpus.knowledge.extract_plan import SliceTask, run_slice
 from isoglot.errors import CorpusError, RecipeError
 from tests.corpus.knowledge.tiny_dumps import (
     CLOSING,
@@ -48,7 +48,7 @@ def dumps(tmp_path):
 
 
 CONFIG = ExtractConfig(
-    wikipedia={"en": ("en.xml*",)}, wikidata=("all.json.gz",), part_megabytes=0.0005
+    wikipedia={"en": ("en.xml*",)}, wikidata=("all.json.gz",), slice_megabytes=0.0005
 )
 
 
@@ -96,12 +96,12 @@ def test_tables(dumps):
         {"item": 83, "language": "en", "title": "Mouse"},
     ]
     counts = told["files"]["en.xml.bz2"]
-    assert counts["parts"] > 1
+    assert counts["slices"] > 1
     assert (counts["articles"], counts["redirects"], counts["disambiguations"]) == (2, 2, 2)
     assert counts["pages"] == 2 + 2 + 2 + counts["pages of other namespaces"] + 1
     assert counts["links"] == counts["links kept"] + sum(counts["links dropped"].values())
     assert told == json.loads((dumps / "X" / "counts.json").read_text())
-    assert not counts["cut short"]
+    assert not counts["truncated"]
 
 
 def test_workers_change_nothing(dumps):
@@ -113,16 +113,16 @@ def test_workers_change_nothing(dumps):
 @pytest.fixture
 def ran(monkeypatch):
     """The units that are run, as they are run; a limit of how many there may be stops the work."""
-    units: list[Unit] = []
+    units: list[SliceTask] = []
     limit = [1_000]
 
-    def watched(unit: Unit) -> dict[str, Any]:
+    def watched(unit: SliceTask) -> dict[str, Any]:
         if len(units) == limit[0]:
             raise KeyboardInterrupt
         units.append(unit)
-        return run_unit(unit)
+        return run_slice(unit)
 
-    monkeypatch.setattr(extraction, "run_unit", watched)
+    monkeypatch.setattr(extraction, "run_slice", watched)
     return units, limit
 
 
@@ -132,13 +132,13 @@ def test_a_rerun_continues_and_finds_nothing_to_do(dumps, ran):
     with pytest.raises(KeyboardInterrupt):
         extract(CONFIG, dumps / "X", base=dumps)
     assert not (dumps / "X" / "counts.json").exists()
-    first = {unit.mark for unit in units}
+    first = {unit.name for unit in units}
     units.clear()
     limit[0] = 1_000
     stages: list[tuple[str, int, int | None]] = []
     extract(CONFIG, dumps / "X", base=dumps, progress=lambda *report: stages.append(report))
     assert units
-    assert not first & {unit.mark for unit in units}
+    assert not first & {unit.name for unit in units}
     extracting = [report for report in stages if report[0] == "extract"]
     assert extracting[0][1] > 0
     assert extracting[-1][1] == extracting[-1][2]
@@ -161,7 +161,7 @@ def test_a_changed_dump_or_setting_is_read_again(dumps, ran):
     wider = ExtractConfig(
         wikipedia={"en": ("en.xml.bz2",), "de": ("de.xml",)},
         wikidata=("all.json.gz",),
-        part_megabytes=CONFIG.part_megabytes,
+        slice_megabytes=CONFIG.slice_megabytes,
     )
     extract(wider, dumps / "X", base=dumps)
     assert {unit.language for unit in units} == {"de", None}
@@ -191,12 +191,12 @@ def test_bad_input_is_refused(dumps, tmp_path):
     refused("there is no such file", wikipedia={"en": ("en.xml.bz",)})
     (dumps / "pretty.json").write_text('{\n  "id": "Q42",\n  "type": "item"\n}\n')
     refused(
-        r"pretty.json: holds none .*a JSON object a line.* At byte 0",
+        r"pretty.json: has no readable records.*a JSON object a line.* At byte 0",
         wikidata=("pretty.json",),
         languages=("en",),
     )
     (dumps / "empty.xml").write_text(header() + CLOSING)
-    refused("empty.xml: holds none", wikipedia={"en": ("empty.xml",)})
+    refused("empty.xml: has no readable records", wikipedia={"en": ("empty.xml",)})
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes").write_text("keep me")
     with pytest.raises(CorpusError, match="holds no extracted dumps"):
@@ -226,7 +226,7 @@ def test_broken_pages_and_lines_are_told_with_their_place(dumps):
     write(dumps / "en.xml.bz2", [header(), *ENGLISH, broken])
     told = extract(CONFIG, dumps / "X", base=dumps)["files"]["en.xml.bz2"]
     assert told["broken pages"] == 1
-    assert told["cut short"]
+    assert told["truncated"]
     (fault,) = told["faults"]
     assert fault["of the streams from byte"] > 0
     assert "titel" in fault["fault"] or "mismatch" in fault["fault"]

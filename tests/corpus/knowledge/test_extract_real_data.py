@@ -17,7 +17,7 @@ import pytest
 from mwparserfromhell.nodes import HTMLEntity, Tag, Text, Wikilink
 
 from isoglot.corpus.knowledge.extract import ExtractConfig, extract
-from isoglot.corpus.knowledge.markup.words import CATEGORIES, FILES, PROJECTS, WIKIPEDIAS
+from isoglot.corpus.knowledge.markup.localized import CATEGORIES, FILES, PROJECTS, WIKIPEDIAS
 
 DATA = Path(os.environ.get("ISOGLOT_DATA", "")) / "knowledge"
 pytestmark = [
@@ -40,7 +40,7 @@ def extracted(tmp_path_factory):
     config = ExtractConfig(
         wikipedia={language: tuple(files) for language, files in dumps.items()},
         wikidata=("wikidata/dump-excerpt.json.xz",),
-        every_item=True,
+        keep_all_items=True,
         check_site=False,  # the headers of these pieces all say enwiki
     )
     folder = tmp_path_factory.mktemp("real") / "X"
@@ -102,7 +102,7 @@ def test_items_and_claims_as_counted_slowly(extracted):
     assert Counter(tuple(row.values()) for row in rows) == claims
     counts = told["files"]["wikidata/dump-excerpt.json.xz"]
     assert (counts["lines"], counts["claims kept"]) == (len(entities), claims.total())
-    assert counts["cut short"]  # the piece has no closing bracket
+    assert counts["truncated"]  # the piece has no closing bracket
 
 
 def shown(code) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from isoglot.corpus.knowledge.dumps.unpack import Part
+from isoglot.corpus.knowledge.dump_files import FileSlice
 from isoglot.corpus.knowledge.wikidata import (
     TABLES,
     EntitiesTask,
@@ -32,11 +32,11 @@ ADAMS = item(
 )
 
 
-def run(path: Path, *, every_item: bool = False, languages: tuple[str, ...] = ("en", "de")):
+def run(path: Path, *, keep_all_items: bool = False, languages: tuple[str, ...] = ("en", "de")):
     task = EntitiesTask(
-        part=Part(path=path),
+        part=FileSlice(path=path),
         languages=languages,
-        every_item=every_item,
+        keep_all_items=keep_all_items,
         tables={table: path.parent / f"{table}.parquet" for table in TABLES},
     )
     counts = extract_entities(task)
@@ -88,14 +88,14 @@ def test_tables_and_counts(tmp_path, suffix):
         "statements": 6,
         "claims kept": 2,
         "claims dropped": {"deprecated": 1, "not an item": 1, "novalue": 1, "somevalue": 1},
-        "cut short": False,
+        "truncated": False,
         "faults": [],
     }
 
 
-def test_every_item(tmp_path):
+def test_keep_all_items(tmp_path):
     path = write(tmp_path / "all.json", [wikidata([ADAMS, item(8, {"en": "eight"}, {})])])
-    counts, tables = run(path, every_item=True)
+    counts, tables = run(path, keep_all_items=True)
     assert [row["item"] for row in tables["items"]] == [42, 8]
     assert "items without an article" not in counts
 
@@ -128,7 +128,7 @@ def test_bad_lines_are_counted_with_their_bytes(tmp_path):
         raw.index(b'{"success'),
         raw.index(b'{"id":"Q5"'),
     ]
-    assert counts["cut short"]
+    assert counts["truncated"]
 
 
 def test_an_old_dump_has_numbers_only(tmp_path):

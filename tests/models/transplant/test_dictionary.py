@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isoglot.errors import IsoglotError, ModelError
-from isoglot.models.transplant import read_dictionaries
+from isoglot.models.transplant.dictionary import read_dictionaries
 
 
 def written(folder, text, name="en-sw.txt"):
@@ -66,7 +66,7 @@ def test_a_few_broken_lines_are_counted(tmp_path):
     assert read.counts[0].entries == 200
     assert read.counts[0].dropped == {"encoding": 1}
     with pytest.raises(ModelError, match=r"d\.txt:201: 1 of 201 lines"):
-        read_dictionaries([file], max_broken=0.0)
+        read_dictionaries([file], max_malformed_ratio=0.0)
 
 
 def test_files_that_are_missing_or_empty(tmp_path):

@@ -9,13 +9,24 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.objectives.contrast import NO_ITEM, Negatives, fingerprint, in_batch, info_nce
-from isoglot.objectives.contrast.info_nce import same_item
+from isoglot.objectives.contrast.info_nce import (
+    NO_ITEM,
+    Negatives,
+    in_batch_negatives,
+    info_nce,
+    sentence_item,
+    shares_item,
+)
 
 
 def vectors(number, seed, *, dimension=5):
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(number, dimension, dtype=torch.float64, generator=generator)
+
+
+def candidates_of(vectors, excluded):
+    items = torch.full((len(vectors), 1), NO_ITEM)
+    return Negatives(vectors=vectors, items=items, excluded=excluded)
 
 
 def slow_loss(query, key, candidates, temperature):
@@ -36,21 +47,21 @@ def slow_loss(query, key, candidates, temperature):
 @settings(max_examples=60, deadline=None)
 def test_losses_are_the_slow_ones(queries, candidates, temperature, seed):
     q, k, c = (0.3 * vectors(n, seed + i) for i, n in enumerate((queries, queries, candidates)))
-    left_out = torch.rand(queries, candidates, generator=torch.Generator().manual_seed(seed)) < 0.3
-    found = info_nce(q, k, c, temperature=temperature, left_out=left_out)
+    excluded = torch.rand(queries, candidates, generator=torch.Generator().manual_seed(seed)) < 0.3
+    found = info_nce(q, k, candidates_of(c, excluded), temperature=temperature)
     for i in range(queries):
-        met = [c[j].tolist() for j in range(candidates) if not left_out[i, j]]
+        met = [c[j].tolist() for j in range(candidates) if not excluded[i, j]]
         expected = slow_loss(q[i].tolist(), k[i].tolist(), met, temperature)
         assert found.losses[i].item() == pytest.approx(expected, rel=1e-9, abs=1e-12)
         nearest = max(
-            (float(q[i] @ c[j]) for j in range(candidates) if not left_out[i, j]), default=-9
+            (float(q[i] @ c[j]) for j in range(candidates) if not excluded[i, j]), default=-9
         )
         assert bool(found.correct[i]) == (float(q[i] @ k[i]) >= nearest)
 
 
 def test_gradients_are_the_slow_ones():
     q, k, c = (vectors(n, n).requires_grad_() for n in (3, 3, 7))
-    found = info_nce(q, k, c, temperature=0.5).losses.sum()
+    found = info_nce(q, k, candidates_of(c, torch.zeros(3, 7).bool()), temperature=0.5).losses.sum()
     by_hand = torch.zeros((), dtype=torch.float64)
     for query, key in zip(q, k, strict=True):
         shares = torch.stack([(query * one).sum() / 0.5 for one in (key, *c)]).exp()
@@ -63,9 +74,10 @@ def test_gradients_are_the_slow_ones():
 
 def test_it_is_computed_in_float32_under_autocast():
     q, k, c = (vectors(n, n).float() for n in (4, 4, 9))
-    plain = info_nce(q, k, c, temperature=0.05).losses
+    candidates = candidates_of(c, torch.zeros(4, 9).bool())
+    plain = info_nce(q, k, candidates, temperature=0.05).losses
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        under = info_nce(q, k, c, temperature=0.05).losses
+        under = info_nce(q, k, candidates, temperature=0.05).losses
     assert under.dtype == torch.float32
     assert torch.equal(plain, under)
 
@@ -73,7 +85,7 @@ def test_it_is_computed_in_float32_under_autocast():
 def test_things_with_a_number_in_common_are_the_same():
     items = torch.tensor([[1, 2], [3, 4], [NO_ITEM, 5]])
     others = torch.tensor([[2, 9], [7, 3], [8, 8], [NO_ITEM, NO_ITEM]])
-    assert same_item(items, others).tolist() == [
+    assert shares_item(items, others).tolist() == [
         [True, False, False, False],
         [False, True, False, False],
         [False, False, False, False],
@@ -81,10 +93,10 @@ def test_things_with_a_number_in_common_are_the_same():
 
 
 def losses_in_batch(q, k, items, *, apart=True):
-    negatives = in_batch(k, items, once=apart)
+    negatives = in_batch_negatives(k, items, deduplicate=apart)
     if apart:
-        negatives = negatives.without_same(items)
-    return info_nce(q, k, negatives.vectors, temperature=0.2, left_out=negatives.left_out).losses
+        negatives = negatives.excluding_same(items)
+    return info_nce(q, k, negatives, temperature=0.2).losses
 
 
 @given(pairs=st.lists(st.integers(0, 5), min_size=1, max_size=12), seed=st.integers(0, 99))
@@ -122,7 +134,7 @@ def test_a_key_of_two_pairs_is_held_against_neither_of_their_queries(order):
     """Key 7 translates 1 and 2; a second key of 2 must not be told apart from it, in any order."""
     items = torch.tensor([[7, 1], [7, 2], [8, 2]])[list(order)]
     q, k = vectors(3, 0), vectors(3, 1)[[0, 0, 1]][list(order)]
-    met = ~in_batch(k, items, once=True).without_same(items).left_out
+    met = ~in_batch_negatives(k, items, deduplicate=True).excluding_same(items).excluded
     place = {tuple(pair): number for number, pair in enumerate(items.tolist())}
     assert met[place[8, 2]].sum() == 0
     assert met[place[7, 2]].sum() == 0
@@ -136,10 +148,10 @@ def test_candidates_of_two_kinds_can_be_joined():
     more = Negatives(
         vectors=vectors(4, 4),
         items=torch.tensor([[1], [5], [6], [2]]),
-        left_out=torch.zeros(2, 4, dtype=torch.bool),
+        excluded=torch.zeros(2, 4, dtype=torch.bool),
     )
-    joined = in_batch(k, items, once=True).joined(more).without_same(items)
-    assert joined.left_out.tolist() == [
+    joined = in_batch_negatives(k, items, deduplicate=True).join(more).excluding_same(items)
+    assert joined.excluded.tolist() == [
         [True, False, True, False, False, False],
         [False, True, False, False, False, True],
     ]
@@ -150,8 +162,8 @@ def test_fingerprints_tell_sentences_apart_and_are_never_negative():
     sentences = [rng.integers(0, 50, rng.integers(1, 6)).astype(np.int32) for _ in range(3000)]
     known: dict[int, bytes] = {}
     for ids in sentences:
-        number = fingerprint(ids)
+        number = sentence_item(ids)
         assert number >= 0
         assert known.setdefault(number, ids.tobytes()) == ids.tobytes()
-    assert fingerprint(np.array([1, 2], np.int32)) != fingerprint(np.array([2, 1], np.int32))
-    assert fingerprint(np.array([5, 6, 7], np.int32)) == 2421027984478158393
+    assert sentence_item(np.array([1, 2], np.int32)) != sentence_item(np.array([2, 1], np.int32))
+    assert sentence_item(np.array([5, 6, 7], np.int32)) == 2421027984478158393

@@ -6,7 +6,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from typing_extensions import override
 
-from isoglot.objectives.contrast import pool
+from isoglot.objectives.contrast.pooling import pool
 from isoglot.types import Rows
 
 SEQUENCES = torch.tensor([[0, 0, 0, 1, 1, -1], [0, 1, 1, 1, 1, 2], [-1] * 6, [0] * 6])
@@ -16,7 +16,7 @@ PLACES = torch.tensor([11, 3, 18, 7])
 
 def rows_of(sequences):
     zeros = torch.zeros_like(sequences)
-    names = ("ids", "positions", "languages", "sentences", "parts", "rules")
+    names = ("ids", "positions", "languages", "sentences", "roles", "rules")
     return Rows(**dict.fromkeys(names, zeros), sequences=sequences)
 
 

@@ -1,12 +1,11 @@
-"""The streams a recipe can name. One more stream is one file here and one entry in `STREAMS`."""
+"""The streams a recipe can name. To add one: one file here and one entry in `STREAMS`."""
 
 from __future__ import annotations
 
-from isoglot.batching.streams.base import Part, SequenceMaker, StreamConfig
-from isoglot.batching.streams.knowledge_descriptions import DescriptionStream
-from isoglot.batching.streams.knowledge_mentions import MentionStream
-from isoglot.batching.streams.knowledge_triples import TripleStream
-from isoglot.batching.streams.pairs import ParallelStream
+from isoglot.batching.streams.base import LanguageSlice, StreamConfig
+from isoglot.batching.streams.entities import MentionStream, TripleStream
+from isoglot.batching.streams.knowledge import DescriptionStream
+from isoglot.batching.streams.parallel import ParallelStream
 from isoglot.batching.streams.text import TextStream
 
 STREAMS: tuple[type[StreamConfig], ...] = (
@@ -20,10 +19,9 @@ STREAMS: tuple[type[StreamConfig], ...] = (
 __all__ = [
     "STREAMS",
     "DescriptionStream",
+    "LanguageSlice",
     "MentionStream",
     "ParallelStream",
-    "Part",
-    "SequenceMaker",
     "StreamConfig",
     "TextStream",
     "TripleStream",

@@ -1,8 +1,9 @@
 """What a stream is: settings that open a prepared corpus as randomly addressable examples.
 
-A stream makes one example per draw, with the random choices that its objectives share already made
-(which side of a pair comes first). It knows the sizes of its examples without reading them, so that
-rows are planned from the length index alone.
+A stream opens one `LanguageSlice` per (source, language). A slice gives one example per draw; the
+random choices that all objectives of the stream share (which side of a pair comes first) are a
+function of the draw's uniform random number. Sizes of examples are known without reading text, so
+that rows are planned from the length index alone.
 """
 
 from __future__ import annotations
@@ -10,86 +11,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from isoglot.errors import CorpusError, nearest, require
+from isoglot.errors import CorpusError, RecipeError, nearest, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy as np
-
     from isoglot.corpus import Corpus
-    from isoglot.corpus.heldout import Split
-    from isoglot.types import (
-        Example,
-        FloatArray,
-        IntArray,
-        LongArray,
-        Sequence,
-        Vocabulary,
-    )
+    from isoglot.corpus.storage.shards import Split
+    from isoglot.types import Example, FloatArray, IntArray, LongArray
 
-Longest = Callable[["IntArray"], "IntArray"]
-"""Sizes of examples (n, k) -> tokens or positions of the longest sequence made of each (n,)."""
+SequenceLength = Callable[["IntArray"], "IntArray"]
+"""(n, k) sizes of examples -> (n,) tokens or positions of the longest sequence built from each."""
 
 
-class SequenceMaker(Protocol):
-    """The data half of an objective, as batching sees it."""
-
-    num_side: ClassVar[int]
-    """How many of its sequences, the last ones, go into the objective's side rows."""
-    counts: ClassVar[str | None]
-    """The name of the sites it counts; none: the tokens to predict."""
-    host_sites: ClassVar[tuple[str, ...]]
-    """Names of its sites that are places in its host's sequence, not in its own."""
-    decodes: ClassVar[bool]
-    """Are its first two sequences what an encoder reads and what a decoder writes?"""
-
-    def hosts(self) -> tuple[str, ...]:
-        """The objectives whose sequences it rides on; none: it builds its own."""
-        ...
-
-    def wants(self, language: str) -> bool:
-        """Does it make anything of examples of a language (or pair)?"""
-        ...
-
-    def lengths(self, sizes: IntArray) -> IntArray:
-        """(n, k) sizes of examples -> (n, m) the most tokens of the sequences it makes of each."""
-        ...
-
-    def reach(self, sizes: IntArray) -> IntArray:
-        """(n, k) sizes of examples -> (n,) how many positions its sequences reach over."""
-        ...
-
-    def max_targets(self, sizes: IntArray) -> IntArray:
-        """(n, k) sizes of examples -> (n,) the most prediction sites it can make of each."""
-        ...
-
-    def build(
-        self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> tuple[Sequence, ...]:
-        """The m sequences of one example."""
-        ...
-
-    def ride(
-        self, hosted: tuple[Sequence, ...], vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> tuple[Sequence, ...]:
-        """The m sequences of an example of which its hosts have made these."""
-        ...
-
-    def build_beside(
-        self, example: Example, vocabulary: Vocabulary, rng: np.random.Generator, longest: int
-    ) -> tuple[Sequence, ...]:
-        """The same in a padded batch whose longest source has so many tokens."""
-        ...
+class OverlongError(CorpusError):
+    """No example fits into a row, or one does not and `overlong: error` is set."""
 
 
-class TooLongError(CorpusError):
-    """No example fits into a row, or one does not that must."""
-
-
-class Part(ABC):
+class LanguageSlice(ABC):
     """The examples of one (source, language) of a stream."""
 
     source: str
@@ -97,15 +38,15 @@ class Part(ABC):
     num_examples: int
     num_tokens: int
     num_dropped: int
-    """Examples left out."""
-    why_dropped: ClassVar[str] = (
+    """Examples that are not read."""
+    drop_reason: ClassVar[str] = (
         "longer than a row of {row_length} tokens or than the stream allows, or too short"
     )
-    """What is wrong with those, for messages."""
+    """Why examples are dropped, for messages."""
 
     @property
     def num_sentences(self) -> int:
-        """Sentences (or pairs) that the examples are made of."""
+        """Sentences, or pairs, in all examples."""
         return self.num_examples
 
     @property
@@ -114,16 +55,16 @@ class Part(ABC):
         return f"{self.source}/{self.language}"
 
     @abstractmethod
-    def sizes(self, indices: LongArray, chances: FloatArray) -> IntArray:
-        """(n, k) sizes of examples: whatever an objective needs to tell its lengths.
+    def sizes(self, indices: LongArray, uniforms: FloatArray) -> IntArray:
+        """(n, k) sizes of examples, from which objectives compute the lengths of sequences.
 
-        `chances` has a number in [0, 1) for each draw: the choices that its objectives share (which
-        side comes first) are a function of it, since lengths may depend on them.
+        `uniforms` has a random number in [0, 1) for each draw. The choices that all objectives
+        share (which side comes first) are a function of it, since lengths may depend on them.
         """
 
     @abstractmethod
-    def example(self, index: int, chance: float) -> Example:
-        """Read one example, with the choices that follow from the draw's number in [0, 1)."""
+    def example(self, index: int, uniform: float) -> Example:
+        """Read one example; its random choices are a function of `uniform` in [0, 1)."""
 
     @abstractmethod
     def where(self, index: int) -> str:
@@ -145,21 +86,42 @@ class StreamConfig(ABC):
     sources: tuple[str, ...] = ()
     """Names of prepared sources; none means all of the right kind."""
     languages: tuple[str, ...] = ()
-    """Languages (or pairs, as prepared) to read; none means all."""
+    """Languages (or language pairs, as prepared) to read; none means all."""
     alpha: float = 0.7
-    """Languages are drawn with p proportional to N^alpha: 1 as they come, 0 all alike."""
-    count: Literal["sentences", "tokens"] = "sentences"
-    """What N counts."""
-    mixture: Literal["languages", "epochs"] = "languages"
-    """`languages` draws a language each time; `epochs` goes through the union of all, shuffled."""
-    too_long: Literal["drop", "error"] = "drop"
-    """What to do with an example that gives a sequence longer than a row."""
+    """Languages are drawn with p proportional to N^alpha: 1 in proportion to N, 0 uniformly."""
+    alpha_unit: Literal["sentences", "tokens"] = "sentences"
+    """What the N of alpha counts."""
+    sampling: Literal["languages", "epochs"] = "languages"
+    """`languages` draws a language for each example; `epochs` shuffles the union of all."""
+    overlong: Literal["drop", "error"] = "drop"
+    """Drop examples whose sequence is longer than a row, or stop with an error."""
+
+    @classmethod
+    def class_for(cls, name: str, settings: Any) -> type[StreamConfig]:
+        """The class of a recipe's stream: named by its key, or by `kind` where they differ."""
+        from isoglot.batching.streams import STREAMS
+
+        kind = settings.pop("kind", name) if isinstance(settings, dict) else name
+        for stream in STREAMS:
+            if stream.kind == kind:
+                return stream
+        known = [stream.kind for stream in STREAMS]
+        raise RecipeError(f"there is no stream {kind!r}; {nearest(str(kind), known)}")
+
+    @classmethod
+    def check_objective(cls, name: str) -> None:
+        """Raise unless there is such an objective and it can read this stream."""
+        from isoglot.objectives import find_objective
+
+        reads = find_objective(name).reads
+        if cls.kind not in reads:
+            raise RecipeError(f"the objective {name!r} reads {' or '.join(reads)}, not {cls.kind}")
 
     @abstractmethod
     def open(
-        self, corpus: Corpus, *, split: Split, longest: Longest, row_length: int
-    ) -> tuple[Part, ...]:
-        """The parts of this stream in a corpus, one per (source, language)."""
+        self, corpus: Corpus, *, split: Split, sequence_length: SequenceLength, row_length: int
+    ) -> tuple[LanguageSlice, ...]:
+        """The slices of this stream in a corpus, one per (source, language)."""
 
     def fingerprint(self, corpus: Corpus) -> str:
         """Equal for corpora that give this stream the same examples, and for no others."""
@@ -171,7 +133,7 @@ class StreamConfig(ABC):
         if not known:
             raise CorpusError(
                 f"{corpus.folder} has no prepared source of kind {self.reads!r}, which the stream "
-                f"{self.kind!r} reads. Add one to the prepare file, or leave the stream out."
+                f"{self.kind!r} reads. Add one to the prepare file, or remove the stream."
             )
         for source in self.sources:
             if source not in known:
@@ -188,7 +150,7 @@ class StreamConfig(ABC):
         return [pair for pair in found if not self.languages or pair[1] in self.languages]
 
     def check_languages(self, corpus: Corpus, asked: Iterable[str], available: set[str]) -> None:
-        """Raise unless there is something in every language that was asked for."""
+        """Raise unless every language that the settings name is available."""
         for language in asked:
             if language not in available:
                 raise CorpusError(
@@ -199,17 +161,19 @@ class StreamConfig(ABC):
     def __post_init__(self) -> None:
         require(len(self.objectives) > 0, "a stream needs an objective that reads it")
         require(len(set(self.objectives)) == len(self.objectives), "an objective is named twice")
-        require(self.share > 0, "share must be above 0; leave the stream out instead")
+        require(self.share > 0, "share must be above 0; remove the stream instead")
 
-    def refuse(self, part: Part, index: int, length: int, row_length: int) -> None:
-        """Stop on examples that do not fit if asked to, or if nothing else is left."""
-        if self.too_long == "drop" and part.num_examples:
+    def check_overlong(
+        self, examples: LanguageSlice, index: int, length: int, row_length: int
+    ) -> None:
+        """Raise for examples that do not fit, with `overlong: error` or if no example fits."""
+        if self.overlong == "drop" and examples.num_examples:
             return
         fix = f"Raise batch.row_length to {length}"
-        if self.too_long == "error":
-            fix += ", or set the stream's too_long: drop to leave them out"
-        raise TooLongError(
-            f"{part.where(index)}: its sequence reaches over {length} tokens and a row has "
-            f"{row_length} ({part.num_dropped} examples of {part.name} do not fit, "
-            f"{part.num_examples} do). {fix}."
+        if self.overlong == "error":
+            fix += ", or set the stream's overlong: drop to leave them out"
+        raise OverlongError(
+            f"{examples.where(index)}: its sequence reaches over {length} tokens and a row has "
+            f"{row_length} ({examples.num_dropped} examples of {examples.name} do not fit, "
+            f"{examples.num_examples} do). {fix}."
         )

@@ -1,8 +1,11 @@
-"""What the streams of knowledge share: which languages they read, and how a description is drawn.
+"""Streams of the knowledge store: their shared settings, and how a description is drawn.
 
-They open the folder `knowledge` of a prepared corpus. A draw names an entity in a text of one
-language; the description that goes with it comes from another (XLM-K), chosen by the draw's own
-number in [0, 1), so that all its objectives see the same one and lengths are known beforehand.
+They read the folder `knowledge` of a prepared corpus. A draw names an entity in a text of one
+language; the entity's description comes in another language (XLM-K), a function of the draw's
+uniform number, so that all objectives see the same one and lengths are known before reading.
+
+`DescriptionStream` draws descriptions as running text: MLM on them is XLM-K's ablation. Mentions
+and triples are in `entities.py`.
 """
 
 from __future__ import annotations
@@ -15,40 +18,45 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
-from isoglot.batching.streams.base import Longest, Part, StreamConfig
-from isoglot.batching.streams.knowledge_choice import Choice
+from isoglot.batching.streams.base import LanguageSlice, SequenceLength, StreamConfig
 from isoglot.errors import require
+from isoglot.types import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from isoglot.corpus import Corpus
-    from isoglot.corpus.heldout import Split
+    from isoglot.corpus.knowledge.store import Knowledge
+    from isoglot.corpus.storage.shards import Shard, Split
+    from isoglot.types import BoolArray, FloatArray, IntArray, LongArray
 
 SOURCE = "knowledge"
-"""The one source that these streams have, for messages and keys."""
-_ROWS_AT_A_TIME = 2**20
+"""The source name of these streams, for messages and keys."""
+NONE = -1
+"""The row of a description that does not exist."""
+_FINEST = 2**20
+"""The weight of the language with the most descriptions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeStream(StreamConfig):
-    """Settings that the streams of knowledge share."""
+    """Settings of the streams that read the knowledge store."""
 
     reads: ClassVar[str] = "knowledge"
+    slice_class: ClassVar[type[KnowledgeSlice]]
+    """The draws of one language."""
 
-    max_length: int = 254
-    """Longest text or description in tokens, without the special tokens at its edges."""
+    max_tokens: int = 254
+    """Most tokens of a text or description, special tokens at its edges not counted."""
     description: Literal["other", "same", "any"] = "other"
-    """Draw descriptions in another language than the text's, in its own, or in any."""
+    """Draw descriptions in another language than the text's, in the same, or in any."""
     description_languages: tuple[str, ...] = ()
     """Languages to draw descriptions from; none means all of the corpus."""
     description_alpha: float = 0.0
-    """They are drawn with p proportional to N^alpha of their descriptions: 0 all alike."""
+    """Those are drawn with p proportional to N^alpha of their descriptions: 0 uniformly."""
 
     @override
     def __post_init__(self) -> None:
         StreamConfig.__post_init__(self)
-        require(self.max_length >= 1, "max_length must be 1 or more")
+        require(self.max_tokens >= 1, "max_tokens must be 1 or more")
         require(set(self.sources) <= {SOURCE}, f"sources: there is one for knowledge, {SOURCE!r}")
 
     @override
@@ -66,42 +74,136 @@ class KnowledgeStream(StreamConfig):
 
     @override
     def open(
-        self, corpus: Corpus, *, split: Split, longest: Longest, row_length: int
-    ) -> tuple[Part, ...]:
-        choice = self._choice(corpus)
-        limit = min(self.max_length, _most_tokens(longest, row_length))
-        # a language that the corpus has no text in has no number there
+        self, corpus: Corpus, *, split: Split, sequence_length: SequenceLength, row_length: int
+    ) -> tuple[LanguageSlice, ...]:
+        sampler = DescriptionSampler(self, corpus)
+        # the most tokens of two texts of one length whose sequences still fit into a row
+        sizes = np.arange(1, row_length + 1, dtype=np.int32)[:, None].repeat(2, axis=1)
+        limit = min(self.max_tokens, int((sequence_length(sizes) <= row_length).sum()))
+        # a language without text in the corpus has no number there
         codes = [code for _, code in self.selected(corpus) if code in corpus.languages]
-        parts = [self.part(corpus, code, split, choice, limit) for code in codes]
-        return tuple(part for part in parts if part.num_examples)
+        slices = [self.slice_class(corpus, code, split, sampler, limit) for code in codes]
+        return tuple(one for one in slices if one.num_examples)
 
-    @abstractmethod
-    def part(self, corpus: Corpus, language: str, split: Split, choice: Choice, limit: int) -> Part:
-        """The draws of one language, with texts of at most so many tokens."""
 
-    def _choice(self, corpus: Corpus) -> Choice:
-        knowledge = corpus.knowledge
-        self.check_languages(corpus, self.description_languages, set(knowledge.languages))
-        wanted = self.description_languages or knowledge.languages
+class DescriptionSampler:
+    """Draws a description of an entity: its language, by the draw's uniform number.
+
+    Works on thousands of draws at once, from the index of descriptions alone. Weights are integers,
+    so that a draw's result does not depend on the other draws of the call.
+    """
+
+    def __init__(self, config: KnowledgeStream, corpus: Corpus) -> None:
+        knowledge, languages = corpus.knowledge, corpus.languages
+        self.knowledge, self.how = knowledge, config.description
+        config.check_languages(corpus, config.description_languages, set(knowledge.languages))
+        wanted = set(config.description_languages or knowledge.languages) & set(languages)
+        stored = knowledge.manifest.counts
         counts = np.array(
-            [
-                knowledge.about.counts[code].descriptions
-                if code in wanted and code in corpus.languages
-                else 0
-                for code in knowledge.languages
-            ],
+            [stored[code].descriptions if code in wanted else 0 for code in knowledge.languages],
             np.float64,
         )
-        return Choice(knowledge, corpus.languages, counts, self.description, self.description_alpha)
+        allowed = counts > 0
+        relative = counts / max(counts.max(initial=0), 1)
+        shares = np.where(allowed, relative**config.description_alpha, 0)
+        weights = np.where(allowed, np.maximum(np.rint(_FINEST * shares), 1), 0)
+        self.weights = weights.astype(np.int64)
+        self.language_ids = np.array(
+            [languages.index(c) if c in languages else NONE for c in knowledge.languages], np.int64
+        )
+
+    def language_number(self, language: str) -> int:
+        """A language's number in the store."""
+        return self.knowledge.languages.index(language)
+
+    def possible(self, entities: IntArray, own: int) -> BoolArray:
+        """Which entities have a description that can be drawn for a text in language `own`."""
+        return np.asarray(self(entities, own, np.zeros(len(entities))) != NONE)
+
+    def __call__(self, entities: IntArray, own: int, uniforms: FloatArray) -> LongArray:
+        """A description of each entity for a text in language `own`: an index row, or NONE."""
+        described = self.knowledge.described
+        first, number = described[entities]
+        ends = np.cumsum(number)
+        rows = np.repeat(first - ends + number, number) + np.arange(number.sum())
+        languages = described.where["language"][rows] if len(rows) else np.zeros(0, np.int16)
+        weights = self.weights[languages]
+        if self.how != "any":
+            weights = np.where((languages == own) == (self.how == "same"), weights, 0)
+        sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(weights)])
+        before = sums[ends - number]
+        total = sums[ends] - before
+        wanted = before + np.minimum((uniforms * total).astype(np.int64), np.maximum(total - 1, 0))
+        places = np.searchsorted(sums[1:], wanted, "right")
+        found = np.full(len(entities), NONE, np.int64)
+        good = total > 0
+        found[good] = rows[places[good]]
+        return found
+
+    def lengths(self, rows: LongArray) -> IntArray:
+        """The number of tokens of rows of the index."""
+        lengths: IntArray = self.knowledge.described.where["length"][rows]
+        return lengths
+
+    def read(self, row: int, limit: int) -> tuple[IntArray, int]:
+        """The first `limit` tokens of a description, and the id of its language in the corpus."""
+        where = self.knowledge.described.where
+        number = int(where["language"][row])
+        table = self.knowledge.descriptions(self.knowledge.languages[number]).table
+        tokens = table.tokens("tokens", int(where["row"][row]))[:limit]
+        return tokens, int(self.language_ids[number])
 
 
-def chunks(number: int) -> Iterator[slice]:
-    """All rows of a table, so many at a time that what is computed of them fits into memory."""
-    for begin in range(0, number, _ROWS_AT_A_TIME):
-        yield slice(begin, min(begin + _ROWS_AT_A_TIME, number))
+class KnowledgeSlice(LanguageSlice):
+    """The draws of one language from a table, with texts of at most `limit` tokens."""
+
+    num_dropped = 0
+
+    def __init__(
+        self, corpus: Corpus, language: str, split: Split, sampler: DescriptionSampler, limit: int
+    ) -> None:
+        self.source, self.language, self.limit = SOURCE, language, limit
+        self.language_id = corpus.languages.index(language)
+        self.sampler, self.own = sampler, sampler.language_number(language)
+        self.table = self.open(corpus.knowledge, split)
+        self.num_examples = len(self.table)
+
+    @abstractmethod
+    def open(self, knowledge: Knowledge, split: Split) -> Shard:
+        """The table that draws are rows of."""
 
 
-def _most_tokens(longest: Longest, row_length: int) -> int:
-    """The most tokens of two texts alike whose sequences still fit into a row."""
-    sizes = np.arange(1, row_length + 1, dtype=np.int32)[:, None].repeat(2, axis=1)
-    return int((longest(sizes) <= row_length).sum())
+class DescriptionSlice(KnowledgeSlice):
+    """The descriptions of one language, the same in both splits."""
+
+    @override
+    def open(self, knowledge: Knowledge, split: Split) -> Shard:
+        return knowledge.descriptions(self.language).table
+
+    @property
+    @override
+    def num_tokens(self) -> int:  # type: ignore[override]
+        return len(self.table["tokens"])
+
+    @override
+    def sizes(self, indices: LongArray, uniforms: FloatArray) -> IntArray:
+        offsets = self.table.offsets("tokens")
+        lengths = offsets[indices + 1] - offsets[indices]
+        return np.asarray(np.minimum(lengths, self.limit), np.int32)[:, None]
+
+    @override
+    def example(self, index: int, uniform: float) -> Text:
+        ids = self.table.tokens("tokens", index)[: self.limit]
+        return Text(ids=ids, sentences=np.zeros(len(ids), np.int32), language=self.language_id)
+
+    @override
+    def where(self, index: int) -> str:
+        return f"{self.table.path}, row {index}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescriptionStream(KnowledgeStream):
+    """Descriptions of entities, each a text of its own."""
+
+    kind: ClassVar[str] = "descriptions"
+    slice_class: ClassVar[type[KnowledgeSlice]] = DescriptionSlice

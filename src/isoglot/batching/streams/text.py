@@ -1,10 +1,11 @@
-"""The stream of running text: consecutive sentences filled up to a row, or single sentences.
+"""The text stream: consecutive sentences that fill a row, or single sentences.
 
-`unit: stream` cuts each document into blocks of whole sentences, as many as fit into a row; only a
-sentence longer than a row is cut. `unit: tokens` cuts wherever a block is full, and leaves no
-padding but at the ends of documents (as XLM's code cuts its streams). `unit: sentence` draws
-sentences one by one. In every case a block is a range of tokens in one shard, found once when the
-stream is opened.
+`unit: full-sentences` cuts each document into blocks of as many whole sentences as fit into a row
+(RoBERTa's FULL-SENTENCES); only a sentence longer than a row is cut. `unit: tokens` cuts wherever
+a block is full, as XLM's code does, and pads only at the ends of documents. `unit: sentence` draws
+single sentences. A block is a range of tokens in one shard, found once when the stream is opened.
+
+With each text the stream draws a second language, the target of `btmlm` and `backtranslate`.
 """
 
 from __future__ import annotations
@@ -16,15 +17,14 @@ import numpy as np
 from numba import njit
 from typing_extensions import override
 
-from isoglot.batching.streams.base import Longest, Part, StreamConfig
-from isoglot.batching.streams.other_language import OtherLanguages, other_languages
-from isoglot.errors import require
-from isoglot.types import Text
+from isoglot.batching.streams.base import LanguageSlice, SequenceLength, StreamConfig
+from isoglot.errors import CorpusError, nearest, require
+from isoglot.types import FloatArray, Text
 
 if TYPE_CHECKING:
     from isoglot.corpus import Corpus, Table
-    from isoglot.corpus.heldout import Split
-    from isoglot.types import FloatArray, IntArray, LongArray
+    from isoglot.corpus.storage.shards import Split
+    from isoglot.types import IntArray, LongArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,57 +34,52 @@ class TextStream(StreamConfig):
     kind: ClassVar[str] = "text"
     reads: ClassVar[str] = "text"
 
-    unit: Literal["stream", "tokens", "sentence"] = "stream"
-    """One draw is a block of consecutive sentences that fills a row, the same cut anywhere so that
-    it fills the row exactly, or one sentence."""
-    max_length: int | None = None
-    """Longest block in tokens, without special tokens at its edges; none means what fits a row."""
+    unit: Literal["full-sentences", "tokens", "sentence"] = "full-sentences"
+    """One draw is a block of whole sentences that fills a row, a block of tokens cut anywhere, or
+    one sentence."""
+    max_tokens: int | None = None
+    """Most tokens of a block, special tokens at its edges not counted; none: what fits a row."""
     separators: bool = False
     """Put a separator token between the sentences of a block, as XLM does."""
     across_documents: bool = False
     """Let a block run over the end of a document, as XLM does."""
-    others: tuple[str, ...] = ()
-    """Languages to draw a text's other language from (`btmlm` writes in it); none means all."""
-    other_alpha: float = 0.0
-    """The other language is drawn with p proportional to N^alpha of its tokens: 0 all alike."""
+    target_languages: tuple[str, ...] = ()
+    """Languages that `btmlm` and `backtranslate` generate, one drawn per text; none means all."""
+    target_alpha: float = 0.0
+    """Target languages are drawn with p proportional to N^alpha of their tokens: 0 uniformly."""
 
     @override
     def __post_init__(self) -> None:
         StreamConfig.__post_init__(self)
-        require(self.max_length is None or self.max_length >= 1, "max_length must be 1 or more")
+        require(self.max_tokens is None or self.max_tokens >= 1, "max_tokens must be 1 or more")
 
     @override
     def open(
-        self, corpus: Corpus, *, split: Split, longest: Longest, row_length: int
-    ) -> tuple[Part, ...]:
-        limit = most_tokens(longest, row_length)
-        if self.max_length is not None:
-            limit = min(limit, self.max_length)
+        self, corpus: Corpus, *, split: Split, sequence_length: SequenceLength, row_length: int
+    ) -> tuple[LanguageSlice, ...]:
+        sizes = np.arange(1, row_length + 1, dtype=np.int32)[:, None]
+        limit = int((sequence_length(sizes) <= row_length).sum())
+        if self.max_tokens is not None:
+            limit = min(limit, self.max_tokens)
         separator = corpus.vocabulary.sep if self.separators else None
-        parts = []
+        slices = []
         for source, language in self.selected(corpus):
-            part = TextPart(
+            blocks = TextSlice(
                 source,
                 language,
                 corpus.table(source, language, split),
                 corpus.languages.index(language),
                 separator,
-                other_languages(corpus, language, self.others, self.other_alpha),
+                target_languages(corpus, language, self.target_languages, self.target_alpha),
             )
-            part.cut(self, limit)
-            part.drop(self, limit, longest, row_length)
-            if part.num_examples:
-                parts.append(part)
-        return tuple(parts)
+            blocks.cut(self, limit)
+            blocks.drop(self, limit, sequence_length, row_length)
+            if blocks.num_examples:
+                slices.append(blocks)
+        return tuple(slices)
 
 
-def most_tokens(longest: Longest, row_length: int) -> int:
-    """The most tokens of text whose sequences still fit into a row."""
-    sizes = np.arange(1, row_length + 1, dtype=np.int32)[:, None]
-    return int((longest(sizes) <= row_length).sum())
-
-
-class TextPart(Part):
+class TextSlice(LanguageSlice):
     """The blocks of one (source, language): token ranges [start, stop) of a shard."""
 
     def __init__(
@@ -94,10 +89,10 @@ class TextPart(Part):
         table: Table,
         language_id: int,
         separator: int | None,
-        others: OtherLanguages,
+        targets: TargetLanguages,
     ) -> None:
         self.source, self.language, self.table = source, language, table
-        self.language_id, self.separator, self.others = language_id, separator, others
+        self.language_id, self.separator, self.targets = language_id, separator, targets
         self.num_dropped = 0
 
     def cut(self, config: TextStream, limit: int) -> None:
@@ -109,7 +104,7 @@ class TextPart(Part):
                 starts, stops = offsets[:-1], offsets[1:]
                 lengths = stops - starts
             else:
-                documents = shard.document
+                documents = shard["document"]
                 if config.across_documents:
                     documents = np.zeros_like(documents)
                 starts, stops, lengths = _blocks(
@@ -117,7 +112,7 @@ class TextPart(Part):
                     documents,
                     limit,
                     int(self.separator is not None),
-                    whole=config.unit == "stream",
+                    whole=config.unit == "full-sentences",
                 )
             found.append((np.full(len(starts), number, np.int32), starts, stops, lengths))
         columns = zip(*found, strict=True) if found else ([np.zeros(0, np.int64)],) * 4
@@ -126,17 +121,19 @@ class TextPart(Part):
         self.num_examples = len(self.length)
         self.num_tokens = int(self.length.sum(dtype=np.int64))
 
-    def drop(self, config: TextStream, limit: int, longest: Longest, row_length: int) -> None:
-        """Leave out sentences that are too long, or empty."""
+    def drop(
+        self, config: TextStream, limit: int, sequence_length: SequenceLength, row_length: int
+    ) -> None:
+        """Drop sentences that are too long, or empty."""
         fit = (self.length <= limit) & (self.length > 0)
         if fit.all():
             return
         self.num_dropped = int((~fit).sum())
         self.num_examples -= self.num_dropped
-        worst = int(np.argmax(self.length))
-        length = int(longest(self.length[worst : worst + 1, None])[0])
+        longest = int(np.argmax(self.length))
+        length = int(sequence_length(self.length[longest : longest + 1, None])[0])
         if length > row_length:
-            config.refuse(self, worst, length, row_length)
+            config.check_overlong(self, longest, length, row_length)
         for name in ("shard", "start", "stop", "length"):
             setattr(self, name, getattr(self, name)[fit])
         self.num_tokens = int(self.length.sum(dtype=np.int64))
@@ -147,12 +144,12 @@ class TextPart(Part):
         return self.table.num_rows
 
     @override
-    def sizes(self, indices: LongArray, chances: FloatArray) -> IntArray:
+    def sizes(self, indices: LongArray, uniforms: FloatArray) -> IntArray:
         sizes: IntArray = self.length[indices][:, None]
         return sizes
 
     @override
-    def example(self, index: int, chance: float) -> Text:
+    def example(self, index: int, uniform: float) -> Text:
         shard = self.table.shards[self.shard[index]]
         start, stop = int(self.start[index]), int(self.stop[index])
         ids = shard.values("ids")[start:stop]
@@ -171,7 +168,7 @@ class TextPart(Part):
             ids=ids,
             sentences=sentences,
             language=self.language_id,
-            other_language=self.others.draw(chance),
+            target_language=self.targets.draw(uniform),
         )
 
     @override
@@ -191,10 +188,10 @@ def _blocks(
     whole: bool,  # noqa: FBT001 (numba has no keyword-only arguments)
 ) -> tuple[LongArray, LongArray, LongArray]:  # pragma: no cover - compiled
     """Greedy blocks of (whole) sentences of at most `limit` tokens, separators counted."""
-    most = len(offsets) + (offsets[-1] - offsets[0]) // max(limit, 1) + 1
-    starts = np.empty(most, np.int64)
-    stops = np.empty(most, np.int64)
-    lengths = np.empty(most, np.int64)
+    capacity = len(offsets) + (offsets[-1] - offsets[0]) // max(limit, 1) + 1
+    starts = np.empty(capacity, np.int64)
+    stops = np.empty(capacity, np.int64)
+    lengths = np.empty(capacity, np.int64)
     n, length, document = 0, 0, documents[0] if len(documents) else 0
     for row in range(len(offsets) - 1):
         start, stop = offsets[row], offsets[row + 1]
@@ -205,14 +202,53 @@ def _blocks(
         document = documents[row]
         room = limit - length - separator
         if length > 0 and same and room > 0 and (size <= room or not whole):
-            piece = min(size, room)
-            start += piece
-            length += separator + piece
+            taken = min(size, room)
+            start += taken
+            length += separator + taken
             stops[n - 1], lengths[n - 1] = start, length
         while start < stop:
-            piece = min(limit, stop - start)
-            starts[n], stops[n], lengths[n] = start, start + piece, piece
-            length = piece
-            start += piece
+            taken = min(limit, stop - start)
+            starts[n], stops[n], lengths[n] = start, start + taken, taken
+            length = taken
+            start += taken
             n += 1
     return starts[:n], stops[:n], lengths[:n]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetLanguages:
+    """The languages that texts of one language may be translated into, and their probabilities."""
+
+    ids: tuple[int, ...]
+    cumulative: FloatArray
+
+    def draw(self, uniform: float) -> int:
+        """The language of a number in [0, 1); -1 if there is none."""
+        if not self.ids:
+            return -1
+        place = int(np.searchsorted(self.cumulative, uniform, "right"))
+        return self.ids[min(place, len(self.ids) - 1)]
+
+
+def target_languages(
+    corpus: Corpus, language: str, targets: tuple[str, ...], alpha: float
+) -> TargetLanguages:
+    """The target languages for texts of one language, p proportional to N^alpha of their tokens."""
+    tokens = {code: number for code, number in corpus.tokens_of_languages().items() if number}
+    for code in targets:
+        if code not in tokens:
+            raise CorpusError(
+                f"target_languages: {corpus.folder} has nothing for language {code!r}: "
+                f"{nearest(code, tokens)}"
+            )
+    chosen = [code for code in (targets or tokens) if code != language]
+    if targets and not chosen:
+        raise CorpusError(
+            f"target_languages: texts in {language!r} have no other language to choose. Name a "
+            f"second one, or remove {language!r} from the stream's languages."
+        )
+    shares = np.array([tokens[code] for code in chosen], np.float64) ** alpha
+    return TargetLanguages(
+        tuple(corpus.languages.index(code) for code in chosen),
+        np.cumsum(shares / shares.sum()) if chosen else shares,
+    )

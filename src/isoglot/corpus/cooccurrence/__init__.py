@@ -1,9 +1,7 @@
-"""How often tokens stand near each other: counted once over a prepared corpus, kept on disk."""
+"""Global co-occurrence of a prepared corpus: counts of token pairs (MLM-GC), phrases of high PMI.
 
-from __future__ import annotations
-
-from isoglot.corpus.cooccurrence.count import count_pairs
-from isoglot.corpus.cooccurrence.settings import PairConfig
-from isoglot.corpus.cooccurrence.table import PairTable
-
-__all__ = ["PairConfig", "PairTable", "count_pairs"]
+pair_table      PairConfig, PairTable: what training reads
+count           a corpus to a PairTable: text chunks -> sorted runs -> merged table
+phrases         PhraseConfig, Phrases: what masking reads
+find_phrases    a corpus to Phrases
+"""

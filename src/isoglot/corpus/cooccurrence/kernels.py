@@ -1,8 +1,8 @@
-"""Compiled loops over token ids: every pair once, sorted by its smaller id, then added up by rows.
+"""Compiled loops of pair counting: a counting sort by the smaller id, then sums of each row.
 
-Counts are symmetric, so a pair (a, b) is kept once, in the row of the smaller id. A counting sort
-brings the pairs of a row together, each as 32 bits (the larger id and the distance); one array as
-long as the vocabulary then adds a row up without comparing anything.
+Counts are symmetric, so a pair (a, b) is stored once, in the row of the smaller id. A counting sort
+groups the pairs of a row, each packed in 32 bits (larger id and distance); a dense array as long as
+the vocabulary then sums a row without comparisons.
 """
 
 from __future__ import annotations
@@ -17,46 +17,24 @@ from numba import njit
 if TYPE_CHECKING:
     from isoglot.types import BoolArray, FloatArray, IntArray, LongArray
 
-Packed = npt.NDArray[np.uint32]
+PackedPairs = npt.NDArray[np.uint32]
 Weights = npt.NDArray[np.uint32] | npt.NDArray[np.int64]
-"""Sums of shares: of 32 bits wherever a chunk cannot have larger ones."""
+"""Integer sums: 32 bits where a chunk cannot have larger ones."""
 Logs = npt.NDArray[np.float32]
 
 _BITS = 4
 _DISTANCE = (1 << _BITS) - 1
-_FEW = 8
-"""Ids are sorted by comparing where so many times their number is below the bit set's words."""
+_SORT_FACTOR = 8
+"""Ids are sorted by comparison if `_SORT_FACTOR` × their number is below the bit set's words."""
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-"""Multiplied by a power of two, its first six bits tell which power."""
+"""The first six bits of its product with a power of two identify the power."""
 _PLACES = np.zeros(64, np.int64)
 for _power in range(64):
     _PLACES[(int(_DE_BRUIJN) << _power) % 2**64 >> 58] = _power
 
 
 @njit(nogil=True, cache=True)
-def tally(
-    values: IntArray,
-    offsets: IntArray,
-    first: int,
-    last: int,
-    ordinary: BoolArray,
-    window: int,
-    sizes: LongArray,
-) -> None:  # pragma: no cover - compiled
-    """Add to `sizes` how many pairs of the rows [first, last) belong to each smaller id."""
-    for row in range(first, last):
-        end = offsets[row + 1]
-        for i in range(offsets[row], end):
-            a = values[i]
-            if ordinary[a]:
-                for j in range(i + 1, min(i + window + 1, end)):
-                    b = values[j]
-                    if ordinary[b]:
-                        sizes[min(a, b)] += 1
-
-
-@njit(nogil=True, cache=True)
-def scatter(
+def place_pairs(
     values: IntArray,
     offsets: IntArray,
     first: int,
@@ -64,28 +42,34 @@ def scatter(
     ordinary: BoolArray,
     window: int,
     places: LongArray,
-    packed: Packed,
+    packed: PackedPairs,
 ) -> None:  # pragma: no cover - compiled
-    """Put every pair at the next place of its smaller id; `places` moves on."""
-    for row in range(first, last):
-        end = offsets[row + 1]
-        for i in range(offsets[row], end):
+    """One pass of the counting sort over the pairs of the sentences [first, last).
+
+    Advances `places` of the smaller id for every pair. An empty `packed` counts only; otherwise
+    each pair is written at its place.
+    """
+    writes = len(packed) > 0
+    for sentence in range(first, last):
+        end = offsets[sentence + 1]
+        for i in range(offsets[sentence], end):
             a = values[i]
             if ordinary[a]:
                 for j in range(i + 1, min(i + window + 1, end)):
                     b = values[j]
                     if ordinary[b]:
-                        place = places[min(a, b)]
-                        packed[place] = np.uint32((max(a, b) << _BITS) | (j - i))
-                        places[min(a, b)] = place + 1
+                        row = min(a, b)
+                        if writes:
+                            packed[places[row]] = np.uint32((max(a, b) << _BITS) | (j - i))
+                        places[row] += 1
 
 
 @njit(nogil=True, cache=True)
-def _in_order(
+def _sort_ids(
     touched: IntArray, number: int, bits: npt.NDArray[np.uint64]
 ) -> None:  # pragma: no cover - compiled
-    """Sort the first `number` ids of `touched`; `bits` is zero before and after."""
-    if number * _FEW < len(bits):
+    """Sorts the first `number` ids of `touched`; `bits` is zero before and after."""
+    if number * _SORT_FACTOR < len(bits):
         touched[:number].sort()
         return
     for place in range(number):
@@ -102,18 +86,18 @@ def _in_order(
 
 
 @njit(nogil=True, cache=True)
-def add_up(
-    packed: Packed,
+def sum_rows(
+    packed: PackedPairs,
     starts: LongArray,
     first: int,
     last: int,
-    shares: LongArray,
+    numerators: LongArray,
     size: int,
     others: IntArray,
     weights: Weights,
     ends: LongArray,
 ) -> int:  # pragma: no cover - compiled
-    """The sums of the rows [first, last): `others` ascending in a row, `weights`, and its `ends`.
+    """Sums the rows [first, last) into `others` (ascending in a row), `weights` and `ends`.
 
     Gives the number of distinct pairs.
     """
@@ -123,13 +107,13 @@ def add_up(
     for row in range(first, last):
         number = 0
         for place in range(starts[row], starts[row + 1]):
-            other, share = packed[place] >> _BITS, shares[packed[place] & _DISTANCE]
+            other, numerator = packed[place] >> _BITS, numerators[packed[place] & _DISTANCE]
             if sums[other] == 0:
                 touched[number] = other
                 number += 1
-            # a token beside itself is the neighbour of both
-            sums[other] += 2 * share if other == row else share
-        _in_order(touched, number, bits)
+            # a token beside itself is a neighbour in both directions
+            sums[other] += 2 * numerator if other == row else numerator
+        _sort_ids(touched, number, bits)
         for other in touched[:number]:
             others[n], weights[n] = other, sums[other]
             sums[other] = 0
@@ -148,7 +132,7 @@ def _add_run(
     touched: IntArray,
     number: int,
 ) -> int:  # pragma: no cover - compiled
-    """Add a row of a run to the sums of its language; gives how many places now hold something."""
+    """Adds a row of a run to the sums of its language; gives the number of nonzero sums."""
     for place in range(start, stop):
         other = others[place]
         if sums[other] == 0:
@@ -159,23 +143,22 @@ def _add_run(
 
 
 @njit(nogil=True, cache=True)
-def join(
+def merge_rows(
     others: IntArray,
     weights: Weights,
     bounds: LongArray,
     first: int,
     languages: LongArray,
     constants: FloatArray,
-    floor: float,
+    min_count: float,
     size: int,
     keys: LongArray,
     logs: Logs,
 ) -> int:  # pragma: no cover - compiled
-    """Add the same rows of several runs: integers in a language first, then times its constant.
+    """Merges the same rows of several runs: integer sums in a language, then times its constant.
 
-    Row r of run k, whose number is `first` + r, lies at `bounds[k, r]` to `bounds[k, r + 1]`; the
-    runs of a language follow each other. Gives the number of pairs that reach the floor, whose keys
-    and logs of counts are then in `keys` and `logs`.
+    Row `first` + r of run k lies at `bounds[k, r]` to `bounds[k, r + 1]`; runs of one language are
+    neighbours. Gives the number of pairs that reach `min_count`; `keys` and `logs` hold them.
     """
     sums, touched = np.zeros(size, np.int64), np.empty(size, np.int32)
     totals, found = np.zeros(size, np.float64), np.empty(size, np.int32)
@@ -199,9 +182,9 @@ def join(
                 totals[other] += constants[language] * sums[other]
                 sums[other] = 0
         if not ascending:
-            _in_order(found, number, bits)
+            _sort_ids(found, number, bits)
         for other in found[:number]:
-            if totals[other] >= floor:
+            if totals[other] >= min_count:
                 keys[n], logs[n] = np.int64(row) * size + other, math.log(totals[other])
                 n += 1
             totals[other] = 0

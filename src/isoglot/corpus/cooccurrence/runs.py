@@ -1,35 +1,178 @@
-"""A run: the integer counts of one chunk on disk, by rows, so that runs are added row by row.
+"""External sorting of token pairs: chunks of text are counted into sorted runs, runs are merged.
 
-A folder with three plain files: `starts` (where each row begins), `others` (the larger ids,
-ascending in a row) and `weights` (sums of shares, of 32 or 64 bits). It appears under its name
-whole or not at all.
+A chunk is consecutive sentences of one language, named as row ranges of the mapped shards. A run is
+a folder of three raw files, written atomically: `starts` (the offset of each vocabulary row),
+`others` (the larger ids, ascending in a row) and `weights` (integer sums, 32 or 64 bits). A range
+of vocabulary rows is merged by any process into a part; the parts, in order, are the table.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from isoglot.atomic import replace_folder, write_errors
 from isoglot.corpus.cooccurrence import kernels
-from isoglot.corpus.cooccurrence.chunks import Chunk
-from isoglot.corpus.cooccurrence.settings import PairConfig
-from isoglot.corpus.disk import PARTIAL, writing
+from isoglot.corpus.cooccurrence.pair_table import KEYS, LOGS, PairConfig, map_array
+from isoglot.corpus.storage.shards import Shard, columns_of
+from isoglot.errors import CorpusError, nearest
 from isoglot.types import BoolArray, LongArray
 
-BLOCK = 400_000
-"""The most pairs that are added up, or joined, before they are written: arrays so small are taken
-from memory that the process has already, which is half the time that the system spends on it."""
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from isoglot.corpus.storage.corpus import Corpus
+
+BLOCK_PAIRS = 400_000
+"""Pairs summed or merged before they are written: arrays of this size are reused from the
+allocator's memory, which halves the system time."""
 _NARROW = 2**32
-"""Sums below this are kept in 32 bits."""
+"""Sums below this are stored in 32 bits."""
+_COPY_BYTES = 1 << 22
+
+
+class RowRange(NamedTuple):
+    """Rows [first, last) of a column of a shard."""
+
+    shard: Shard
+    column: str
+    first: int
+    last: int
+
+
+class TextChunk(NamedTuple):
+    """The text of one counting task."""
+
+    language: str
+    ranges: tuple[RowRange, ...]
+    num_tokens: int
+
+
+def columns_by_language(corpus: Corpus, config: PairConfig) -> dict[str, list[tuple[Shard, str]]]:
+    """Language -> the (shard, column)s of its training text, in the order of the languages."""
+    found: dict[str, list[tuple[Shard, str]]] = {language: [] for language in corpus.languages}
+    sources = config.sources or corpus.sources("text")
+    if not sources:
+        raise CorpusError(
+            f"{corpus.folder}: has no source of kind 'text' to count pairs in. Name sources of "
+            "translations in pairs.sources."
+        )
+    for source in sources:
+        if source not in corpus.manifest.sources:
+            hint = nearest(source, corpus.manifest.sources)
+            raise CorpusError(f"pairs.sources: {corpus.folder} has no source {source!r}; {hint}")
+        entry = corpus.manifest.sources[source]
+        for name in entry.languages:
+            table = corpus.table(source, name, "train")
+            codes = name.split("-") if entry.kind == "pairs" else [name]
+            for code, column in zip(codes, columns_of(entry.kind), strict=True):
+                found[code] += [(shard, column) for shard in table.shards]
+    return {language: columns for language, columns in found.items() if columns}
+
+
+def split_into_chunks(
+    language: str, columns: list[tuple[Shard, str]], max_tokens: int
+) -> Iterator[TextChunk]:
+    """The chunks of one language; a sentence over `max_tokens` is a chunk of its own."""
+    ranges: list[RowRange] = []
+    room = max_tokens
+    for shard, column in columns:
+        offsets = shard.offsets(column)
+        first = 0
+        while first < shard.num_rows:
+            last = int(np.searchsorted(offsets, int(offsets[first]) + room, "right")) - 1
+            if last <= first and ranges:
+                yield TextChunk(language, tuple(ranges), max_tokens - room)
+                ranges, room = [], max_tokens
+                continue
+            last = min(max(last, first + 1), shard.num_rows)
+            ranges.append(RowRange(shard, column, first, last))
+            room -= int(offsets[last] - offsets[first])
+            first = last
+    if ranges:
+        yield TextChunk(language, tuple(ranges), max_tokens - room)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountTask:
+    """A chunk to be counted by any process."""
+
+    chunk: TextChunk
+    config: PairConfig
+    ordinary: BoolArray
+    """For each id: is it counted?"""
+    folder: Path
+    """The run."""
+    block_pairs: int = BLOCK_PAIRS
+    """Maximum of pairs summed before they are written."""
+
+
+def count_chunk(task: CountTask) -> int:
+    """Counts a chunk into a run, unless the run exists; gives the chunk's tokens."""
+    if task.folder.exists():
+        return task.chunk.num_tokens
+    starts, packed = _sorted_pairs(task.chunk, task.config, task.ordinary)
+    size, numerators = len(task.ordinary), task.config.numerators()
+    # a token beside itself counts twice
+    max_sum = 2 * int(numerators.max()) * len(packed)
+    dtype = np.dtype(np.uint32 if max_sum < _NARROW else np.int64)
+    lengths = [np.zeros(1, np.int64)]
+    with write_errors(task.folder), replace_folder(task.folder) as partial:
+        with (partial / "others").open("wb") as other, (partial / "weights").open("wb") as weight:
+            for first, last in row_blocks(starts, task.block_pairs):
+                room = min(int(starts[last] - starts[first]), task.block_pairs + size)
+                others, weights = np.empty(room, np.int32), np.empty(room, dtype)
+                ends = np.empty(last - first, np.int64)
+                number = kernels.sum_rows(
+                    packed, starts, first, last, numerators, size, others, weights, ends
+                )
+                others[:number].tofile(other)
+                weights[:number].tofile(weight)
+                lengths.append(np.diff(ends, prepend=0))
+        np.cumsum(np.concatenate(lengths)).tofile(partial / "starts")
+    return task.chunk.num_tokens
+
+
+def _sorted_pairs(
+    chunk: TextChunk, config: PairConfig, ordinary: BoolArray
+) -> tuple[LongArray, kernels.PackedPairs]:
+    """The offset of each smaller id's pairs, and all pairs in that order."""
+    starts = np.zeros(len(ordinary) + 1, np.int64)
+    texts = [
+        (r.shard.values(r.column), r.shard.offsets(r.column), r.first, r.last) for r in chunk.ranges
+    ]
+    nothing = np.empty(0, np.uint32)
+    for text in texts:
+        kernels.place_pairs(*text, ordinary, config.window, starts[1:], nothing)
+    np.cumsum(starts, out=starts)
+    packed = np.empty(starts[-1], np.uint32)
+    places = starts[:-1].copy()
+    for text in texts:
+        kernels.place_pairs(*text, ordinary, config.window, places, packed)
+    return starts, packed
+
+
+def row_blocks(starts: LongArray, max_pairs: int) -> list[tuple[int, int]]:
+    """Ranges of rows with at most `max_pairs` pairs; a larger row is a range of its own."""
+    found, first, rows = [], 0, len(starts) - 1
+    while first < rows:
+        last = int(np.searchsorted(starts, starts[first] + max_pairs, "right")) - 1
+        last = min(max(last, first + 1), rows)
+        found.append((first, last))
+        first = last
+    return found
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """The counts of a chunk; where its rows begin is mapped, the rest is read when asked for."""
+class SortedRun:
+    """The counts of a chunk: `starts` is mapped, the rest is read by row range."""
 
     folder: Path
     starts: LongArray
@@ -37,106 +180,102 @@ class Run:
     """Do weights have 64 bits?"""
 
     @classmethod
-    def open(cls, folder: Path) -> Run:
+    def open(cls, folder: Path) -> SortedRun:
         """Opens the files of a run."""
         rows = (folder / "starts").stat().st_size // 8
-        starts = mapped(folder / "starts", np.dtype(np.int64), rows)
+        starts = map_array(folder / "starts", np.dtype(np.int64), rows)
         return cls(folder, starts, (folder / "weights").stat().st_size > 4 * int(starts[-1]))
 
     def read(self, first: int, last: int, others: Any, weights: Any) -> None:
-        """Fill two arrays with the rows [first, last)."""
+        """Fills two arrays with the rows [first, last)."""
         begin, end = int(self.starts[first]), int(self.starts[last])
-        # read and not mapped: pages of a map would add up to the whole file in memory
-        others[:] = _read(self.folder / "others", np.dtype(np.int32), begin, end)
-        kind = np.dtype(np.int64 if self.wide else np.uint32)
-        weights[:] = _read(self.folder / "weights", kind, begin, end)
+        # read and not mapped: the mapped pages would add up to the whole file in memory
+        others[:] = np.fromfile(self.folder / "others", np.int32, end - begin, offset=4 * begin)
+        dtype = np.dtype(np.int64 if self.wide else np.uint32)
+        offset = dtype.itemsize * begin
+        weights[:] = np.fromfile(self.folder / "weights", dtype, end - begin, offset=offset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountTask:
-    """A chunk to be counted, by whichever process."""
+class MergeTask:
+    """A range of rows to be merged by any process."""
 
-    chunk: Chunk
+    runs: tuple[tuple[Path, str], ...]
+    """Folders of runs and their languages; runs of one language are neighbours."""
+    factors: dict[str, float]
+    """Language -> the factor of its integer sums."""
+    first: int
+    last: int
+    """The rows [first, last)."""
+    part: Path
+    """The folder of this range of the table."""
     config: PairConfig
-    ordinary: BoolArray
-    """For each id: is it counted?"""
-    folder: Path
-    """Where the run is kept."""
-    block: int = BLOCK
-    """The most pairs that are added up before they are written."""
+    vocabulary_size: int
 
 
-def count_chunk(task: CountTask) -> int:
-    """Counts the pairs of a chunk into a run, unless it is there already; gives its tokens."""
-    if task.folder.exists():
-        return task.chunk.num_tokens
-    starts, packed = _sorted_pairs(task.chunk, task.config, task.ordinary)
-    size, shares = len(task.ordinary), task.config.shares()
-    # a token beside itself counts twice
-    largest = 2 * int(shares.max()) * len(packed)
-    kind = np.dtype(np.uint32 if largest < _NARROW else np.int64)
-    lengths = [np.zeros(1, np.int64)]
-    partial = task.folder.with_name(task.folder.name + PARTIAL)
-    with writing(task.folder):
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        with (partial / "others").open("wb") as other, (partial / "weights").open("wb") as weight:
-            for first, last in blocks(starts, task.block):
-                most = min(int(starts[last] - starts[first]), task.block + size)
-                others, weights = np.empty(most, np.int32), np.empty(most, kind)
-                ends = np.empty(last - first, np.int64)
-                number = kernels.add_up(
-                    packed, starts, first, last, shares, size, others, weights, ends
-                )
-                others[:number].tofile(other)
-                weights[:number].tofile(weight)
-                lengths.append(np.diff(ends, prepend=0))
-        np.cumsum(np.concatenate(lengths)).tofile(partial / "starts")
-        partial.rename(task.folder)
-    return task.chunk.num_tokens
+def row_ranges(runs: Sequence[Path], vocabulary_size: int, max_pairs: int) -> list[tuple[int, int]]:
+    """Ranges of rows with at most `max_pairs` in all runs together, unless one row has more."""
+    # the offsets of a row in each run take memory as its pairs do
+    total = len(runs) * np.arange(vocabulary_size + 1)
+    for run in runs:
+        total += SortedRun.open(run).starts
+    return row_blocks(total, max_pairs)
 
 
-def blocks(starts: LongArray, most: int) -> list[tuple[int, int]]:
-    """Ranges of rows with at most so many pairs each; a longer row is one alone."""
-    found, first, rows = [], 0, len(starts) - 1
-    while first < rows:
-        last = int(np.searchsorted(starts, starts[first] + most, "right")) - 1
-        last = min(max(last, first + 1), rows)
-        found.append((first, last))
-        first = last
-    return found
+def merge_range(task: MergeTask) -> int:
+    """Merges a range of rows into a part, unless the part exists; gives its number of pairs."""
+    if not task.part.exists():
+        keys, logs = _merge(task)
+        with write_errors(task.part), replace_folder(task.part) as partial:
+            keys.tofile(partial / KEYS)
+            logs.astype(task.config.dtype, copy=False).tofile(partial / LOGS)
+    return (task.part / KEYS).stat().st_size // 8
 
 
-def mapped(file: Path, kind: np.dtype[Any], number: int) -> Any:
-    """A plain file as an array; writing to the array does not write to the file."""
-    if number == 0:
-        return np.zeros(0, kind)
-    return np.memmap(file, kind, "c", shape=(number,))
+def _merge(task: MergeTask) -> tuple[LongArray, kernels.Logs]:
+    """The keys of a range of rows, and the logs of their counts."""
+    first, last = task.first, task.last
+    runs = [SortedRun.open(run) for run, _ in task.runs]
+    numbers = {language: number for number, language in enumerate(task.factors)}
+    languages = np.array([numbers[language] for _, language in task.runs], np.int64)
+    bounds = np.stack([run.starts[first : last + 1] - run.starts[first] for run in runs])
+    bounds += np.cumsum(np.append(0, bounds[:-1, -1]))[:, None]
+    dtype = np.int64 if any(run.wide for run in runs) else np.uint32
+    others, weights = np.empty(bounds[-1, -1], np.int32), np.empty(bounds[-1, -1], dtype)
+    for run, (begin, end) in zip(runs, bounds[:, [0, -1]].tolist(), strict=True):
+        run.read(first, last, others[begin:end], weights[begin:end])
+    keys, logs = np.empty(len(others), np.int64), np.empty(len(others), np.float32)
+    number = kernels.merge_rows(
+        others,
+        weights,
+        bounds,
+        first,
+        languages,
+        np.array(list(task.factors.values()), np.float64),
+        task.config.min_count,
+        task.vocabulary_size,
+        keys,
+        logs,
+    )
+    return keys[:number], logs[:number]
 
 
-def _read(file: Path, kind: np.dtype[Any], begin: int, end: int) -> Any:
-    return np.fromfile(file, kind, end - begin, offset=begin * kind.itemsize)
+def concatenate_parts(parts: Sequence[Path], folder: Path, dtype: str, *, workers: int) -> None:
+    """Copies all parts, in order, into the table's files; removes each part after its copy."""
+    files = {KEYS: folder / KEYS, LOGS: folder / f"{LOGS}.{dtype}"}
+    width = {KEYS: 8, LOGS: np.dtype(dtype).itemsize}
+    numbers = [(part / KEYS).stat().st_size // 8 for part in parts]
 
+    def copy(part: Path, place: int) -> None:
+        for name, file in files.items():
+            with (part / name).open("rb") as source, file.open("r+b") as table:
+                table.seek(place * width[name])
+                shutil.copyfileobj(source, table, _COPY_BYTES)
+        # an interruption here merges the part again; the page cache is free for the next one
+        shutil.rmtree(part)
 
-def _sorted_pairs(
-    chunk: Chunk, config: PairConfig, ordinary: BoolArray
-) -> tuple[LongArray, kernels.Packed]:
-    """Where the pairs of each smaller id begin, and all pairs in that order."""
-    starts = np.zeros(len(ordinary) + 1, np.int64)
-    texts = [
-        (
-            piece.shard.values(piece.column),
-            piece.shard.offsets(piece.column),
-            piece.first,
-            piece.last,
-        )
-        for piece in chunk.pieces
-    ]
-    for text in texts:
-        kernels.tally(*text, ordinary, config.window, starts[1:])
-    np.cumsum(starts, out=starts)
-    packed = np.empty(starts[-1], np.uint32)
-    places = starts[:-1].copy()
-    for text in texts:
-        kernels.scatter(*text, ordinary, config.window, places, packed)
-    return starts, packed
+    with write_errors(folder), ThreadPoolExecutor(workers) as pool:
+        for name, file in files.items():
+            file.touch()
+            os.truncate(file, sum(numbers) * width[name])
+        list(pool.map(copy, parts, accumulate(numbers[:-1], initial=0)))

@@ -1,13 +1,11 @@
 """`isoglot knowledge extract`: dumps in; tables of pages, sentences, items and claims out.
 
-    X/wikipedia/{language}/pages-*.parquet, sentences-*.parquet
-    X/wikidata/items-*.parquet, sitelinks-*.parquet, claims-*.parquet, properties-*.parquet
-    X/text/{language}.txt.gz    the same sentences, one a line, a blank line between pages
-    X/counts.json               what became of every page, link, item and statement
+    X/wikipedia/, X/wikidata/   Parquet tables (`extract_tables`)
+    X/text/{language}.txt.gz    the sentences as plain text, one a line, a blank line between pages
+    X/counts.json               counts of pages, links, items and statements, kept and dropped
 
-The files are cut into parts that share nothing; each part gives one shard of each table, written
-whole or not at all. A run that was stopped goes on where it was. The output is the same whatever
-the number of workers.
+Dump files are split into slices; each slice is one task and writes one shard of each table
+atomically. An interrupted run is resumed. The number of workers does not change the output.
 """
 
 from __future__ import annotations
@@ -16,22 +14,23 @@ import json
 import shutil
 from collections import Counter
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isoglot.corpus.disk import PARTIAL, write_atomically, writing
-from isoglot.corpus.engine import run
-from isoglot.corpus.knowledge.markup.words import WIKIPEDIAS
-from isoglot.corpus.knowledge.units import WORK, Planner, Unit, digest_of, run_unit
+from isoglot.atomic import PARTIAL, replace_file, write_bytes, write_errors, write_text
+from isoglot.corpus.engine.runner import TaskCache, no_progress, run_tasks
+from isoglot.corpus.knowledge.extract_plan import WORK, Planner, SliceTask, digest_of, run_slice
+from isoglot.corpus.knowledge.extract_tables import COUNTS
+from isoglot.corpus.knowledge.markup.localized import WIKIPEDIAS
 from isoglot.corpus.knowledge.wikipedia import PagesTask
 from isoglot.errors import CorpusError, RecipeError, nearest
 
 if TYPE_CHECKING:
-    from isoglot.corpus.workshop import Progress
+    from isoglot.corpus.engine.runner import Progress
 
-COUNTS = "counts.json"
-"""Written last: a folder that has it is complete."""
-_TOLD = 20
+_MAX_FAULTS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +42,13 @@ class ExtractConfig:
     wikidata: tuple[str, ...] = ()
     """Dump files (latest-all.json) or patterns."""
     languages: tuple[str, ...] = ()
-    """Languages whose names and articles are taken from Wikidata; empty: those of `wikipedia`."""
-    every_item: bool = False
+    """Languages whose labels and sitelinks are read from Wikidata; empty: those of `wikipedia`."""
+    keep_all_items: bool = False
     """Whether Wikidata items without an article in these languages are kept too."""
     check_site: bool = True
     """Whether a dump is refused if its header names another wiki than that of its language."""
-    part_megabytes: float = 32
-    """About this many megabytes of a dump file, as it lies on disk, are one unit of work."""
+    slice_megabytes: float = 32
+    """Megabytes of a dump file, on disk, for each task, about."""
 
 
 def extract(
@@ -60,55 +59,52 @@ def extract(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Extracts the dumps into the folder `output`, and gives what counts.json says.
+    """Extracts the dumps into the folder `output`; gives the content of counts.json.
 
-    Paths in the settings are relative to `base`. What an earlier run finished is kept; tables of
-    other settings or other dumps are replaced.
+    Paths in the settings are relative to `base`. Finished tasks of an earlier run are kept; tables
+    of other settings or other dumps are replaced.
     """
-    output, base, report = Path(output), Path(base), progress or _silent
+    output, report = Path(output), progress or no_progress
     languages = _check(config)
-    _begin(output)
-    planner = Planner(
-        output=output,
-        base=base,
-        part_bytes=max(int(config.part_megabytes * 1e6), 1),
-        threads=workers,
-    )
-    units = _plan(config, languages, planner, report)
-    _clear(output, units)
-    counts = {unit.mark: _kept(output, unit, units) for unit in units}
-    todo = [unit for unit in units if counts[unit.mark] is None]
-    total = sum(unit.size for unit in units)
-    done = total - sum(unit.size for unit in todo)
-    if todo:
-        (output / COUNTS).unlink(missing_ok=True)
-    results = run(
-        run_unit,
-        todo,
+    _claim(output)
+    slice_bytes = max(int(config.slice_megabytes * 1e6), 1)
+    planner = Planner(output=output, base=Path(base), slice_bytes=slice_bytes, threads=workers)
+    tasks = _plan(config, languages, planner, report)
+    _clear(output, tasks)
+    joined = frozenset(code for code in config.wikipedia if _is_joined(output, code, tasks))
+    counts = run_tasks(
+        run_slice,
+        tasks,
         workers=workers,
-        name=lambda unit: str(unit.mark),
-        sizes=[unit.size for unit in todo],
-        progress=lambda now, _: report("extract", done + now, total),
+        name=attrgetter("name"),
+        sizes=[task.size for task in tasks],
+        cache=TaskCache(
+            output / WORK / "finished",
+            dict[str, Any],
+            partial(_is_complete, joined),
+            output=attrgetter("name"),
+            key=attrgetter("digest"),
+        ),
+        progress=lambda done, total: report("extract", done, total),
     )
-    counts |= {unit.mark: result for unit, result in zip(todo, results, strict=True)}
     for language in config.wikipedia:
-        _join_text(output, language, units)
-    told = _summarise(config, units, counts)
-    write_atomically(output / COUNTS, (json.dumps(told, ensure_ascii=False, indent=1)).encode())
-    return told
+        _join_text(output, language, tasks)
+    summary = _summarise(config, tasks, counts)
+    write_bytes(output / COUNTS, json.dumps(summary, ensure_ascii=False, indent=1).encode())
+    return summary
 
 
 def _check(config: ExtractConfig) -> tuple[str, ...]:
-    """Refuses settings that name nothing to read; gives the languages wanted from Wikidata."""
+    """Refuses settings without a dump; gives the languages wanted from Wikidata."""
     if not config.wikipedia and not config.wikidata:
         raise RecipeError("wikipedia, wikidata: neither names a dump. Name at least one file.")
-    if config.part_megabytes <= 0:
-        raise RecipeError(f"part_megabytes: {config.part_megabytes} is not above 0.")
+    if config.slice_megabytes <= 0:
+        raise RecipeError(f"slice_megabytes: {config.slice_megabytes} is not above 0.")
     languages = tuple(config.languages or config.wikipedia)
     if not languages:
         raise RecipeError("languages: there are none. Name those to take from Wikidata.")
     for language in languages:
-        # a Wikipedia's own dump says whose it is, which the plan looks at
+        # the plan compares a Wikipedia's language with its dump's header
         if language not in WIKIPEDIAS and language not in config.wikipedia:
             raise RecipeError(
                 f"{language!r} is no language with a Wikipedia; {nearest(language, WIKIPEDIAS)}"
@@ -116,44 +112,41 @@ def _check(config: ExtractConfig) -> tuple[str, ...]:
     return languages
 
 
-def _silent(stage: str, done: int, total: int | None) -> None:
-    """Progress nobody asked for."""
-
-
-def _begin(output: Path) -> None:
-    """Claims the output folder; never touches one that holds something else."""
+def _claim(output: Path) -> None:
+    """Makes the output folder; refuses one with other content."""
     ours = (output / WORK).is_dir() or (output / COUNTS).is_file()
     if output.exists() and not ours and any(output.iterdir()):
         raise CorpusError(
             f"{output}: is not empty and holds no extracted dumps. Choose another output folder."
         )
-    with writing(output):
+    with write_errors(output):
         (output / WORK).mkdir(parents=True, exist_ok=True)
 
 
 def _plan(
     config: ExtractConfig, languages: tuple[str, ...], planner: Planner, report: Progress
-) -> list[Unit]:
-    """All there is to do. Takes long only where a dump is one large stream."""
-    units: list[Unit] = []
+) -> list[SliceTask]:
+    """All tasks. Takes long only where a dump is one large stream."""
+    tasks: list[SliceTask] = []
+    total = len(config.wikipedia) + 1
     for index, (language, patterns) in enumerate(config.wikipedia.items()):
-        report("find parts", index, len(config.wikipedia) + 1)
-        units += planner.wikipedia(language, patterns, check=config.check_site)
-    report("find parts", len(config.wikipedia), len(config.wikipedia) + 1)
-    units += planner.wikidata(config.wikidata, languages, every_item=config.every_item)
-    report("find parts", len(config.wikipedia) + 1, len(config.wikipedia) + 1)
-    return units
+        report("split files", index, total)
+        tasks += planner.wikipedia(language, patterns, check=config.check_site)
+    report("split files", total - 1, total)
+    tasks += planner.wikidata(config.wikidata, languages, keep_all_items=config.keep_all_items)
+    report("split files", total, total)
+    return tasks
 
 
-def _clear(output: Path, units: list[Unit]) -> None:
-    """Removes tables that no unit writes, and what an interrupted run left half written."""
-    wanted = {path for unit in units for path in unit.outputs}
-    languages = {unit.language for unit in units}
-    with writing(output):
-        for pattern in ("wikipedia/*/*.parquet", "wikidata/*.parquet"):
-            for path in output.glob(pattern):
-                if path not in wanted:
-                    path.unlink()
+def _clear(output: Path, tasks: list[SliceTask]) -> None:
+    """Removes counts.json, tables that no task writes, and partial files of an interrupted run."""
+    wanted = {path for task in tasks for path in task.outputs}
+    languages = {task.language for task in tasks}
+    with write_errors(output):
+        (output / COUNTS).unlink(missing_ok=True)
+        for path in (*output.glob("wikipedia/*/*.parquet"), *output.glob("wikidata/*.parquet")):
+            if path not in wanted:
+                path.unlink()
         for path in output.glob(f"**/*{PARTIAL}"):
             path.unlink()
         for path in output.glob("text/*.txt.gz"):
@@ -161,68 +154,66 @@ def _clear(output: Path, units: list[Unit]) -> None:
                 path.unlink()
 
 
-def _kept(output: Path, unit: Unit, units: list[Unit]) -> dict[str, Any] | None:
-    """The counts of a unit that need not be run again."""
-    if isinstance(unit.task, PagesTask) and not unit.task.text.exists():
-        # its text went into the joined file, which must then still be the one of these units
-        mark = _joined_mark(output, unit.task.site.language)
-        if not mark.exists() or mark.read_text() != _joined_digest(unit.language, units):
-            return None
-    return unit.finished()
+def _is_complete(joined: frozenset[str], task: SliceTask, _: dict[str, Any]) -> bool:
+    """Are a finished task's files still there, its text alone or joined?"""
+    files = list(task.outputs)
+    if isinstance(task.task, PagesTask) and task.language not in joined:
+        files.append(task.task.text)
+    return all(path.exists() for path in files)
 
 
-def _joined_mark(output: Path, language: str) -> Path:
-    return output / WORK / f"text-{language}"
+def _is_joined(output: Path, language: str, tasks: list[SliceTask]) -> bool:
+    """Was the text of a language joined from these very tasks?"""
+    record, digest = _join_record(output, language, tasks)
+    return record.exists() and record.read_text() == digest
 
 
-def _joined_digest(language: str | None, units: list[Unit]) -> str:
-    return digest_of([unit.digest for unit in units if unit.language == language])
+def _join_record(output: Path, language: str, tasks: list[SliceTask]) -> tuple[Path, str]:
+    """The file written after joining, and its content: a hash of the tasks."""
+    digest = digest_of([task.digest for task in tasks if task.language == language])
+    return output / WORK / f"text-{language}", digest
 
 
-def _join_text(output: Path, language: str, units: list[Unit]) -> None:
-    """Joins the text of a language's parts; packed files stay so when put end to end."""
+def _join_text(output: Path, language: str, tasks: list[SliceTask]) -> None:
+    """Concatenates the gzip files of a language's slices: the result is a gzip file too."""
     parts = [
-        unit.task.text
-        for unit in units
-        if unit.language == language and isinstance(unit.task, PagesTask)
+        task.task.text
+        for task in tasks
+        if task.language == language and isinstance(task.task, PagesTask)
     ]
     if not all(part.exists() for part in parts):
         return  # joined before
     joined = output / "text" / f"{language}.txt.gz"
-    partial = joined.with_name(joined.name + PARTIAL)
-    with writing(joined):
-        joined.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            for part in parts:
-                with part.open("rb") as source:
-                    shutil.copyfileobj(source, file)
-        partial.replace(joined)
-    write_atomically(_joined_mark(output, language), _joined_digest(language, units).encode())
+    with write_errors(joined), replace_file(joined) as target, target.open("wb") as file:
+        for part in parts:
+            with part.open("rb") as source:
+                shutil.copyfileobj(source, file)
+    write_text(*_join_record(output, language, tasks))
     for part in parts:
         part.unlink()
 
 
 def _summarise(
-    config: ExtractConfig, units: list[Unit], counts: dict[Path, dict[str, Any] | None]
+    config: ExtractConfig, tasks: list[SliceTask], counts: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """All of counts.json: settings, and for every dump file what became of its content."""
+    """The content of counts.json: settings, and the counts of every dump file."""
     files: dict[str, dict[str, Any]] = {}
-    for unit in units:
-        entry = files.setdefault(unit.file, {"parts": 0, "faults": []})
-        entry["parts"] += 1
-        if isinstance(unit.task, PagesTask):
-            entry |= {"language": unit.language, "wiki": unit.task.site.name}
-        _add(entry, counts[unit.mark] or {})
+    for task, found in zip(tasks, counts, strict=True):
+        entry = files.setdefault(task.file, {"slices": 0, "faults": []})
+        entry["slices"] += 1
+        if isinstance(task.task, PagesTask):
+            entry |= {"language": task.language, "wiki": task.task.site.name}
+        _add(entry, found)
     for file, entry in files.items():
         _refuse_unreadable(file, entry)
     return {"settings": json.loads(json.dumps(asdict(config))), "files": files}
 
 
 def _add(entry: dict[str, Any], counts: dict[str, Any]) -> None:
-    """Adds the counts of one part to those of its file."""
+    """Adds the counts of one slice to those of its file."""
     for name, value in counts.items():
         if name == "faults":
-            entry[name] = (entry[name] + value)[:_TOLD]
+            entry[name] = (entry[name] + value)[:_MAX_FAULTS]
         elif isinstance(value, dict):
             entry[name] = dict(Counter(entry.get(name, {})) + Counter(value))
         elif isinstance(value, bool):
@@ -232,17 +223,16 @@ def _add(entry: dict[str, Any], counts: dict[str, Any]) -> None:
 
 
 def _refuse_unreadable(file: str, entry: dict[str, Any]) -> None:
-    """A file of which nothing could be read is the wrong file."""
-    records, bad = ("pages", "broken pages") if "language" in entry else ("lines", "bad lines")
+    """Refuses a file without a single readable record: it is the wrong file."""
+    records, bad = "lines", "bad lines"
+    wanted = "a JSON object a line, as in latest-all.json"
+    if "language" in entry:
+        records, bad = "pages", "broken pages"
+        wanted = "pages of MediaWiki's export format (pages-articles.xml)"
     if entry.get(records, 0) > entry.get(bad, 0):
         return
     first = entry["faults"][0] if entry["faults"] else {"byte": 0, "fault": "it is empty"}
-    wanted = (
-        "pages of MediaWiki's export format (pages-articles.xml)"
-        if records == "pages"
-        else "a JSON object a line, as in latest-all.json"
-    )
     raise CorpusError(
-        f"{file}: holds none of what is read here: {wanted}. At byte {first['byte']}: "
+        f"{file}: has no readable records. Expected: {wanted}. At byte {first['byte']}: "
         f"{first['fault']}."
     )

@@ -1,7 +1,8 @@
-"""The knowledge of a corpus, opened: entities, their descriptions, mentions and triples.
+"""The knowledge store of a corpus, opened: entities, descriptions, mentions and triples (XLM-K).
 
-Reads the folder `knowledge` of a prepared corpus (written by `KnowledgeWriter`); everything is
-mapped and addressed by row, thousands of rows at a time.
+The folder `knowledge` of a prepared corpus, written by `KnowledgeWriter`: shards (memory-mapped,
+addressed by row) and knowledge.json, written last. The fingerprint covers all files and the
+tokenizer.
 
     entities.arrow              item, label                  an entity's number is its row
     descriptions/{language}     entity, tokens
@@ -9,64 +10,105 @@ mapped and addressed by row, thousands of rows at a time.
     mentions/{language}/{split}    sentence, start, end, entity
     triples/{split}             subject, relation, object
     relations.arrow             relation, label, count       a relation's number is its row
-    described.arrow             language, row, length        entity after entity: where each is
-    described_first.arrow       first                        described; where an entity's rows begin
+    described.arrow             language, row, length        the descriptions of each entity
+    described_first.arrow       first                        the first row of each entity there
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from typing_extensions import override
 
-from isoglot.corpus.knowledge.store_about import read_about, verify_files
-from isoglot.corpus.knowledge.store_files import AGAIN, Mapped, between
+from isoglot.corpus.storage.manifest import check_fingerprint, load_manifest, verify_files
+from isoglot.corpus.storage.shards import SPLITS, Shard, ShardEntry, Split
 from isoglot.errors import CorpusError, nearest
 
 if TYPE_CHECKING:
-    from isoglot.corpus.heldout import Split
-    from isoglot.corpus.knowledge.store_about import About
+    from isoglot.corpus.storage.manifest import Verify
     from isoglot.types import IntArray, LongArray
 
-_AUTO_HASH_BYTES = 2 * 2**30
+FOLDER = "knowledge"
+"""Folder of the store in a corpus."""
+MANIFEST = "knowledge.json"
+FORMAT = 2
+LINK_AGAIN = "Run isoglot knowledge link again."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageCounts:
+    """The content of a store in one language."""
+
+    descriptions: int
+    description_tokens: int
+    sentences: dict[Split, int]
+    sentence_tokens: dict[Split, int]
+    mentions: dict[Split, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnowledgeManifest:
+    """All of knowledge.json."""
+
+    format: int = FORMAT
+    isoglot: str
+    """The version of Isoglot that wrote the store."""
+    fingerprint: str
+    tokenizer: str
+    """Fingerprint of the corpus's tokenizer."""
+    languages: tuple[str, ...]
+    """Sorted; a language's number in the store is its index here."""
+    entities: int
+    relations: int
+    triples: dict[Split, int]
+    counts: dict[str, LanguageCounts]
+    """Language -> its content."""
+    dropped: dict[str, dict[str, int]]
+    """`mentions/en`, `descriptions/en`, `triples` -> reason -> number."""
+    settings: dict[str, Any]
+    files: tuple[ShardEntry, ...]
 
 
 class Knowledge:
     """A store. Cheap to pickle: it travels as its path and opens again lazily."""
 
-    def __init__(self, folder: Path, about: About) -> None:
+    def __init__(self, folder: Path, manifest: KnowledgeManifest) -> None:
         """Use `Knowledge.open`."""
-        self.folder, self.about = folder, about
+        self.folder, self.manifest = folder, manifest
 
     @classmethod
     def open(
-        cls,
-        folder: Path | str,
-        *,
-        tokenizer: str | None = None,
-        verify: Literal["auto", "always", "never"] = "auto",
+        cls, folder: Path | str, *, tokenizer: str | None = None, verify: Verify = "auto"
     ) -> Knowledge:
-        """Opens a store and checks that its files are all there, whole.
+        """Opens a store and checks that its files are complete.
 
-        Args:
-            folder: `knowledge` inside a prepared corpus.
-            tokenizer: the corpus's fingerprint of its tokenizer; another is refused.
-            verify: compare contents always, never, or up to 2 GiB; sizes are always compared.
+        A store of another `tokenizer` (fingerprint) is refused. `verify` says whether contents are
+        compared: always, never, or up to 2 GiB; sizes are always compared.
         """
         folder = Path(folder)
-        about = read_about(folder)
-        if tokenizer is not None and tokenizer != about.tokenizer:
+        path = folder / MANIFEST
+        manifest = load_manifest(
+            path,
+            KnowledgeManifest,
+            format_version=FORMAT,
+            missing=f"{folder}: holds no knowledge, or linking it was interrupted: it has no "
+            f"{MANIFEST}. Run isoglot knowledge link.",
+            remedy=LINK_AGAIN,
+        )
+        check_fingerprint(
+            path, manifest.fingerprint, manifest.files, manifest.tokenizer, remedy=LINK_AGAIN
+        )
+        if tokenizer is not None and tokenizer != manifest.tokenizer:
             raise CorpusError(
-                f"{folder}: was written with another tokenizer ({about.tokenizer[:12]}) than the "
-                f"corpus has now ({tokenizer[:12]}). {AGAIN}"
+                f"{folder}: was written with another tokenizer ({manifest.tokenizer[:12]}) than "
+                f"the corpus has now ({tokenizer[:12]}). {LINK_AGAIN}"
             )
-        size = sum(entry.bytes for entry in about.files)
-        hashes = verify == "always" or (verify == "auto" and size <= _AUTO_HASH_BYTES)
-        verify_files(folder, about, hashes=hashes)
-        return cls(folder, about)
+        verify_files(folder, manifest.files, verify=verify, remedy=LINK_AGAIN)
+        return cls(folder, manifest)
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:
@@ -79,94 +121,92 @@ class Knowledge:
     @property
     def fingerprint(self) -> str:
         """Equal for stores that give the same batches, and for no others."""
-        return self.about.fingerprint
+        return self.manifest.fingerprint
 
     @property
     def languages(self) -> tuple[str, ...]:
         """All languages, sorted; a language's number in the store is its index."""
-        return self.about.languages
+        return self.manifest.languages
 
     @cached_property
-    def entities(self) -> Mapped:
-        """Their items (int64, ascending) and labels."""
-        return self._table("entities.arrow")
+    def entities(self) -> Shard:
+        """`item` (int64, ascending) and `label`."""
+        return self._shards["entities.arrow"]
 
     @cached_property
-    def relations(self) -> Mapped:
-        """Their P numbers (`relation`), labels and counts."""
-        return self._table("relations.arrow")
+    def relations(self) -> Shard:
+        """`relation` (its P number), `label` and `count`."""
+        return self._shards["relations.arrow"]
 
     def descriptions(self, language: str) -> Descriptions:
         """All descriptions in a language."""
         return Descriptions(self._of_language("descriptions/{}.arrow", language))
 
-    def sentences(self, language: str, split: Split) -> Mapped:
+    def sentences(self, language: str, split: Split) -> Shard:
         """Sentences in the order of their pages: `page` (ascending) and `tokens`."""
         return self._of_language(f"sentences/{{}}/{split}.arrow", language)
 
-    def mentions(self, language: str, split: Split) -> Mapped:
-        """Spans of names: `sentence` (a row of `sentences`), `start`, `end`, `entity`."""
+    def mentions(self, language: str, split: Split) -> Shard:
+        """Token spans: `sentence` (a row of `sentences`), `start`, `end`, `entity`."""
         return self._of_language(f"mentions/{{}}/{split}.arrow", language)
 
-    def triples(self, split: Split) -> Mapped:
-        """Statements: `subject`, `relation`, `object`, ascending."""
-        return self._table(f"triples/{split}.arrow")
+    def triples(self, split: Split) -> Shard:
+        """Triples: `subject`, `relation`, `object`, ascending."""
+        return self._shards[f"triples/{split}.arrow"]
 
     @cached_property
-    def described(self) -> Described:
-        """Where each entity is described."""
-        return Described(self._table("described_first.arrow"), self._table("described.arrow"))
+    def described(self) -> DescriptionIndex:
+        """The descriptions of each entity."""
+        first, where = (self._shards[f"{name}.arrow"] for name in ("described_first", "described"))
+        return DescriptionIndex(first, where)
 
     def languages_of(self, entity: int) -> tuple[str, ...]:
-        """The languages that an entity is described in."""
-        return tuple(self.languages[number] for number in self.described.languages_of(entity))
+        """The languages in which an entity has a description."""
+        begin, end = self.described.first["first"][entity : entity + 2]
+        numbers = self.described.where["language"][begin:end].tolist()
+        return tuple(self.languages[number] for number in numbers)
 
     def objects(self, subject: int, relation: int) -> IntArray:
-        """All entities that a relation is known to lead to, held out or not, ascending."""
-        splits: tuple[Split, ...] = ("train", "heldout")
-        found = [_objects(self.triples(split), subject, relation) for split in splits]
+        """All objects of a subject and a relation, held out or not, ascending."""
+        found = []
+        for triples in map(self.triples, SPLITS):
+            low, high = row_range(triples["subject"], subject, subject + 1)
+            first, last = row_range(triples["relation"][low:high], relation, relation + 1)
+            found.append(triples["object"][low + first : low + last])
         return np.sort(np.concatenate(found))
 
     def label(self, entity: int) -> str:
-        """What an entity is called, for people to read."""
+        """The label of an entity, for people to read."""
         return self.entities.string("label", entity)
 
-    def _of_language(self, pattern: str, language: str) -> Mapped:
+    def _of_language(self, pattern: str, language: str) -> Shard:
         if language not in self.languages:
             hint = nearest(language, self.languages)
             raise CorpusError(f"{self.folder}: has nothing in {language!r}; {hint}")
-        return self._table(pattern.format(language))
-
-    def _table(self, file: str) -> Mapped:
-        if file not in self._opened:
-            self._opened[file] = Mapped(self.folder / file, self._rows[file])
-        return self._opened[file]
+        return self._shards[pattern.format(language)]
 
     @cached_property
-    def _opened(self) -> dict[str, Mapped]:
-        return {}
-
-    @cached_property
-    def _rows(self) -> dict[str, int]:
-        return {entry.file: entry.rows for entry in self.about.files}
+    def _shards(self) -> dict[str, Shard]:
+        """File -> its shard, which is opened when first read."""
+        return {
+            entry.file: Shard(self.folder / entry.file, entry.rows, LINK_AGAIN)
+            for entry in self.manifest.files
+        }
 
 
 class Descriptions:
     """The descriptions in one language, by entity."""
 
-    def __init__(self, table: Mapped) -> None:
+    def __init__(self, table: Shard) -> None:
         self.table = table
 
-    def __len__(self) -> int:
-        return len(self.table)
-
     def __getitem__(self, entity: int) -> IntArray | None:
-        """The tokens of an entity's description, without special ones; none: it has none here."""
+        """The tokens of an entity's description, without special ones; None: it has none."""
         (row,) = self.rows(np.array([entity], np.int32))
         return None if row < 0 else self.table.tokens("tokens", int(row))
 
     def rows(self, entities: IntArray) -> LongArray:
-        """The row of each entity's description, -1 where it has none here."""
+        """The row of each entity's description, -1 where it has none."""
         known = self.table["entity"]
         places = np.searchsorted(known, entities)
         found = places < len(known)
@@ -174,17 +214,11 @@ class Descriptions:
         return np.where(found, places, -1)
 
 
-class Described:
-    """For every entity, where it is described: (language, row, length), languages ascending."""
+class DescriptionIndex:
+    """The descriptions of every entity: (language, row, length), languages ascending."""
 
-    def __init__(self, first: Mapped, where: Mapped) -> None:
-        self.first = first
-        self.where = where
-
-    def languages_of(self, entity: int) -> LongArray:
-        """The numbers of the languages that an entity is described in."""
-        first = self.first["first"]
-        return self.where["language"][first[entity] : first[entity + 1]].astype(np.int64)
+    def __init__(self, first: Shard, where: Shard) -> None:
+        self.first, self.where = first, where
 
     def __getitem__(self, entities: IntArray) -> tuple[LongArray, LongArray]:
         """(first, number) of the rows of `where` that belong to each entity."""
@@ -193,15 +227,15 @@ class Described:
         return begin, first[entities + 1] - begin
 
 
-def _objects(triples: Mapped, subject: int, relation: int) -> IntArray:
-    low, high = between(triples["subject"], subject, subject + 1)
-    within = between(triples["relation"][low:high], relation, relation + 1)
-    found: IntArray = triples["object"][low + within[0] : low + within[1]]
-    return found
+def row_range(ascending: IntArray, low: int, high: int) -> tuple[int, int]:
+    """The rows of a sorted column with values of [low, high)."""
+    # keys of another type would make numpy copy the whole column
+    first, last = np.searchsorted(ascending, np.array([low, high], ascending.dtype))
+    return int(first), int(last)
 
 
 def _reopen(folder: Path, fingerprint: str) -> Knowledge:
-    """A store on the other side of a pickle; it must still be the one that was sent."""
+    """Opens a pickled store; refuses one that was written again since."""
     knowledge = Knowledge.open(folder, verify="never")
     if knowledge.fingerprint != fingerprint:
         raise CorpusError(f"{folder}: was written anew while it was in use. Start the run again.")

@@ -1,11 +1,15 @@
-"""From a part of a Wikidata dump to tables: items with names, their articles, claims, properties.
+"""Extracts a slice of a Wikidata dump (`latest-all.json`, one JSON object a line) into tables.
 
-A claim is kept if its value is an item and it is not deprecated. Statements without a known value
-(`somevalue`, `novalue`) and values of other kinds (dates, texts, properties) are counted.
+Writes items with labels and aliases, sitelinks, claims and properties. A claim is kept if its value
+is an item and it is not deprecated; statements without a value (`somevalue`, `novalue`) and values
+of other types (dates, texts, properties) are counted. Items without an article in a wanted language
+are most of a dump; their lines are skipped without parsing.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,164 +18,189 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from isoglot.corpus.knowledge.dumps.entities import BadLine, Entities, Entity, Passed
-from isoglot.corpus.knowledge.dumps.unpack import Part
-from isoglot.corpus.knowledge.markup.words import DATABASES
-from isoglot.corpus.knowledge.tables import Faults, TableWriter
+from isoglot.corpus.knowledge.dump_files import BrokenRecord, FileSlice, Records
+from isoglot.corpus.knowledge.extract_tables import Faults, ParquetTable
+from isoglot.corpus.knowledge.markup.localized import DATABASES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
-NAMES = pa.list_(pa.struct([("language", pa.string()), ("text", pa.string())]))
-ITEMS = pa.schema([("item", pa.int64()), ("labels", NAMES), ("aliases", NAMES)])
-SITELINKS = pa.schema([("item", pa.int64()), ("language", pa.string()), ("title", pa.string())])
-CLAIMS = pa.schema([("subject", pa.int64()), ("relation", pa.int32()), ("object", pa.int64())])
-PROPERTIES = pa.schema([("relation", pa.int32()), ("labels", NAMES)])
+_NAMES = pa.list_(pa.struct([("language", pa.string()), ("text", pa.string())]))
 TABLES = {
-    "items": ITEMS,
-    "sitelinks": SITELINKS,
-    "claims": CLAIMS,
-    "properties": PROPERTIES,
+    "items": pa.schema([("item", pa.int64()), ("labels", _NAMES), ("aliases", _NAMES)]),
+    "sitelinks": pa.schema(
+        [("item", pa.int64()), ("language", pa.string()), ("title", pa.string())]
+    ),
+    "claims": pa.schema(
+        [("subject", pa.int64()), ("relation", pa.int32()), ("object", pa.int64())]
+    ),
+    "properties": pa.schema([("relation", pa.int32()), ("labels", _NAMES)]),
 }
+"""Table -> schema."""
+_KEPT = "kept"
+_SITELINKS = b'"sitelinks":'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntitiesTask:
-    """One part of a dump, and where its tables go."""
+    """A slice of a dump and the paths of its tables."""
 
-    part: Part
+    part: FileSlice
     languages: tuple[str, ...]
-    every_item: bool
+    keep_all_items: bool
     """Are items without an article in a wanted language kept too?"""
     tables: dict[str, Path]
     """Table -> its file."""
 
 
 def database_of(language: str) -> str:
-    """What the database of a language's Wikipedia is called."""
+    """The database name of a language's Wikipedia, such as `enwiki`."""
     return DATABASES.get(language, language).replace("-", "_") + "wiki"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Item:
-    """The rows of one item."""
-
-    labels: list[tuple[str, str]]
-    aliases: list[tuple[str, str]]
-    titles: list[tuple[str, str]]
-    claims: list[tuple[int, int]]
-    fates: Counter[str]
-    """What became of its statements."""
-
-
 def extract_entities(task: EntitiesTask) -> dict[str, Any]:
-    """Writes the tables of a part and counts what became of its lines and statements."""
+    """Writes the tables of a slice; gives the counts of its lines and statements."""
     wikis = {database_of(language): language for language in task.languages}
-    reader = Entities(task.part, () if task.every_item else wikis)
+    reader = EntityReader(task.part, () if task.keep_all_items else wikis)
     faults = Faults()
     counts: Counter[str] = Counter()
-    fates: Counter[str] = Counter()
+    statements: Counter[str] = Counter()
     with ExitStack() as stack:
         tables = {
-            name: stack.enter_context(TableWriter(task.tables[name], schema))
+            name: stack.enter_context(ParquetTable(task.tables[name], schema))
             for name, schema in TABLES.items()
         }
         for entity in reader:
             counts["lines"] += 1
-            if isinstance(entity, BadLine):
+            if isinstance(entity, BrokenRecord):
                 counts["bad lines"] += 1
                 faults.add(entity.offset, entity.fault)
-            elif isinstance(entity, Passed):
+            elif entity is None:
                 counts["items without an article"] += 1
             else:
                 try:
-                    counts[_add(entity, task, wikis, tables, fates)] += 1
+                    counts[_add(entity, task, wikis, tables, statements)] += 1
                 except (AttributeError, KeyError, TypeError, ValueError) as error:
                     counts["bad lines"] += 1
-                    faults.add(
-                        entity.offset, f"{entity.id} is not as an entity should be: {error!r}"
-                    )
-    kept = fates.pop("kept", 0)
+                    fault = f"{entity.id} is not as an entity should be: {error!r}"
+                    faults.add(entity.offset, fault)
+    kept = statements.pop(_KEPT, 0)
     return {
         **counts,
         "sitelinks": tables["sitelinks"].rows,
-        "statements": fates.total() + kept,
+        "statements": statements.total() + kept,
         "claims kept": kept,
-        "claims dropped": dict(sorted(fates.items())),
-        "cut short": reader.cut_short,
-        "faults": faults.told,
+        "claims dropped": dict(sorted(statements.items())),
+        "truncated": reader.truncated,
+        "faults": faults.first,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """An item, a property or another object with an id."""
+
+    offset: int
+    """Decompressed bytes from the start of the slice to its line."""
+    id: str
+    content: dict[str, Any]
+
+
+class EntityReader:
+    """Iterates over the lines of a slice, once; then `truncated` is True if the dump is cut off.
+
+    An item without an article in a wanted language is given as None.
+    """
+
+    def __init__(self, part: FileSlice, wikis: Collection[str]) -> None:
+        """`wikis` are the database names of the wanted Wikipedias; empty: all items are wanted."""
+        self._is_last = part.end is None
+        self._records = Records(part, b"\n", b"\n", preceding=b"\n")
+        names = b"|".join(re.escape(wiki.encode()) for wiki in sorted(wikis))
+        self._wanted = re.compile(rb'"(?:%s)"\s*:' % names) if wikis else None
+        self.truncated = False
+
+    def __iter__(self) -> Iterator[Entity | BrokenRecord | None]:
+        """The entities, in order."""
+        closed = False
+        for record in self._records:
+            line = record.data.strip(b" \t\r\n,")
+            if not line or line in (b"[", b"]"):
+                closed = closed or line == b"]"
+                continue
+            if not (line.startswith(b"{") and line.endswith(b"}")):
+                yield BrokenRecord(record.offset + 1, "it is no JSON object")
+                continue
+            if self._wanted is not None and line.startswith(b'{"type":"item"'):
+                start = line.rfind(_SITELINKS)
+                if start >= 0 and self._wanted.search(line, start) is None:
+                    yield None
+                    continue
+            yield _entity(line, record.offset + 1)
+        self.truncated = self._is_last and not closed
+
+
+def _entity(line: bytes, offset: int) -> Entity | BrokenRecord:
+    try:
+        content = json.loads(line)
+    except ValueError as error:
+        return BrokenRecord(offset, str(error))
+    name = content.get("id")
+    if not isinstance(name, str) or not name[1:].isdigit():
+        return BrokenRecord(offset, "it has no id")
+    return Entity(offset, name, content)
 
 
 def _add(
     entity: Entity,
     task: EntitiesTask,
     wikis: dict[str, str],
-    tables: dict[str, TableWriter],
-    fates: Counter[str],
+    tables: dict[str, ParquetTable],
+    statements: Counter[str],
 ) -> str:
-    """Adds the rows of one entity; says as what it is counted."""
+    """Adds the rows of one entity; gives the name it is counted under."""
     number = int(entity.id[1:])
     if entity.id[0] == "P":
-        tables["properties"].add((number, list(_labels(entity.content, task.languages))))
+        tables["properties"].add((number, _labels(entity.content, task.languages)))
         return "properties"
     if entity.id[0] != "Q":
         return "other entities"
-    item = _read(entity.content, task.languages, wikis)
-    if not item.titles and not task.every_item:
+    # all of an item is read before any of it is written: it may be broken
+    content, counts = entity.content, Counter[str]()
+    labels = _labels(content, task.languages)
+    aliases = _mapping(content, "aliases")
+    names = [(code, x["value"]) for code in task.languages for x in aliases.get(code, ())]
+    links = _mapping(content, "sitelinks")
+    titles = [
+        (wikis[wiki], links[wiki]["title"].replace("_", " ")) for wiki in wikis if wiki in links
+    ]
+    claims = list(_claims(content, counts))
+    if not titles and not task.keep_all_items:
         return "items without an article"
-    tables["items"].add((number, item.labels, item.aliases))
-    tables["sitelinks"].extend((number, language, title) for language, title in item.titles)
-    tables["claims"].extend((number, *claim) for claim in item.claims)
-    fates.update(item.fates)
+    tables["items"].add((number, labels, names))
+    tables["sitelinks"].extend((number, language, title) for language, title in titles)
+    tables["claims"].extend((number, *claim) for claim in claims)
+    statements.update(counts)
     return "items"
 
 
-def _read(content: dict[str, Any], languages: tuple[str, ...], wikis: dict[str, str]) -> _Item:
-    """All of an item that is wanted, read before any of it is written."""
-    fates: Counter[str] = Counter()
-    return _Item(
-        labels=list(_labels(content, languages)),
-        aliases=list(_aliases(content, languages)),
-        titles=list(_titles(content, wikis)),
-        claims=list(_claims(content, fates)),
-        fates=fates,
-    )
-
-
-def _labels(entity: dict[str, Any], languages: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    labels = _table(entity, "labels")
-    for language in languages:
-        if language in labels:
-            yield language, labels[language]["value"]
-
-
-def _aliases(entity: dict[str, Any], languages: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    aliases = _table(entity, "aliases")
-    for language in languages:
-        for alias in aliases.get(language, ()):
-            yield language, alias["value"]
-
-
-def _titles(entity: dict[str, Any], wikis: dict[str, str]) -> Iterator[tuple[str, str]]:
-    links = _table(entity, "sitelinks")
-    for wiki, language in wikis.items():
-        if wiki in links:
-            yield language, links[wiki]["title"].replace("_", " ")
+def _labels(entity: dict[str, Any], languages: tuple[str, ...]) -> list[tuple[str, str]]:
+    labels = _mapping(entity, "labels")
+    return [(code, labels[code]["value"]) for code in languages if code in labels]
 
 
 def _claims(entity: dict[str, Any], counts: Counter[str]) -> Iterator[tuple[int, int]]:
-    """(relation, object) of every claim that is kept; all are counted."""
-    for relation, statements in _table(entity, "claims").items():
+    """(relation, object) of every claim that is kept; all statements are counted."""
+    for relation, statements in _mapping(entity, "claims").items():
         for statement in statements:
-            fate, value = _judge(statement)
-            counts[fate] += 1
+            reason, value = _judge(statement)
+            counts[reason] += 1
             if value is not None:
                 yield int(relation[1:]), value
 
 
 def _judge(statement: dict[str, Any]) -> tuple[str, int | None]:
-    """What becomes of a statement, and the item it names if it is kept."""
+    """`kept` and the item that is the value, or the drop reason and None."""
     if statement.get("rank") == "deprecated":
         return "deprecated", None
     snak = statement["mainsnak"]
@@ -182,10 +211,10 @@ def _judge(statement: dict[str, Any]) -> tuple[str, int | None]:
         return "not an item", None
     # old dumps give the number, new ones the id, most both
     number = value.get("numeric-id")
-    return "kept", int(value["id"][1:]) if number is None else int(number)
+    return _KEPT, int(value["id"][1:]) if number is None else int(number)
 
 
-def _table(entity: dict[str, Any], name: str) -> dict[str, Any]:
-    """A part of an entity; an empty one is written as a list."""
+def _mapping(entity: dict[str, Any], name: str) -> dict[str, Any]:
+    """A part of an entity; dumps write an empty one as a list."""
     found = entity.get(name) or {}
     return found if isinstance(found, dict) else {}

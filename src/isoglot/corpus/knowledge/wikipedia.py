@@ -1,7 +1,7 @@
-"""From a part of a Wikipedia dump to tables: its pages, and its sentences with their links.
+"""Extracts a slice of a Wikipedia dump into tables: its pages, and its sentences with their links.
 
-Reads what `dumps/` gives, cleans with `markup/`; the tables are Parquet, and the sentences are
-written once more as plain text, one a line, a blank line between pages.
+Pages come from `mediawiki`, plain text and links from `markup`. The sentences are also written as
+plain text, one a line, a blank line between pages.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from isoglot.corpus.disk import PARTIAL, writing
-from isoglot.corpus.knowledge.dumps.pages import Broken, Page, Pages
-from isoglot.corpus.knowledge.dumps.site import Site
-from isoglot.corpus.knowledge.dumps.unpack import Part
-from isoglot.corpus.knowledge.markup.sentences import NO_SPACE, Splitter
-from isoglot.corpus.knowledge.markup.text import Cleaner
-from isoglot.corpus.knowledge.markup.words import DISAMBIGUATED, DISAMBIGUATIONS, REDIRECTS
-from isoglot.corpus.knowledge.tables import Faults, TableWriter
+from isoglot.atomic import replace_file
+from isoglot.corpus.knowledge.dump_files import BrokenRecord, FileSlice
+from isoglot.corpus.knowledge.extract_tables import Faults, ParquetTable
+from isoglot.corpus.knowledge.markup.localized import DISAMBIGUATED, DISAMBIGUATIONS, REDIRECTS
+from isoglot.corpus.knowledge.markup.sentences import NO_SPACE, SentenceSplitter
+from isoglot.corpus.knowledge.markup.text import MarkupCleaner
+from isoglot.corpus.knowledge.mediawiki import Page, PageReader, Site
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,22 +29,13 @@ if TYPE_CHECKING:
     from isoglot.corpus.knowledge.markup.sentences import Sentence
 
 PAGES = pa.schema(
-    [
-        ("page", pa.int64()),
-        ("title", pa.string()),
-        ("redirect", pa.string()),
-        ("kind", pa.string()),
-        ("lead", pa.string()),
-    ]
+    [("page", pa.int64()), *((name, pa.string()) for name in ("title", "redirect", "kind", "lead"))]
 )
-LINKS = pa.list_(
-    pa.struct([("start", pa.int32()), ("end", pa.int32()), ("target", pa.string())]),
-)
+_LINKS = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("target", pa.string())]))
 SENTENCES = pa.schema(
-    [("page", pa.int64()), ("index", pa.int32()), ("text", pa.string()), ("links", LINKS)]
+    [("page", pa.int64()), ("index", pa.int32()), ("text", pa.string()), ("links", _LINKS)]
 )
-LEAD = 2_000
-"""The most characters of a lead."""
+MAX_LEAD_CHARS = 2_000
 _REDIRECT = re.compile(r"\s*#\s*([^\W\d_][\w -]*?)\s*:?\s*\[\[([^\[\]|]+)")
 _TEMPLATE = re.compile(r"\{\{\s*([^{}|\n#<>]+?)\s*[|}\n]")
 _SUFFIX = re.compile(r"[(（]([^()（）]+)[)）]$")
@@ -53,9 +43,9 @@ _SUFFIX = re.compile(r"[(（]([^()（）]+)[)）]$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesTask:
-    """One part of a dump, and where its tables go."""
+    """A slice of a dump and the paths of its tables."""
 
-    part: Part
+    part: FileSlice
     site: Site
     pages: Path
     sentences: Path
@@ -63,25 +53,23 @@ class PagesTask:
 
 
 def extract_pages(task: PagesTask) -> dict[str, Any]:
-    """Writes the tables of a part and counts what became of its pages and links."""
-    reader = Pages(task.part)
-    extractor = _Extractor(task.site)
+    """Writes the tables of a slice; gives the counts of its pages and links."""
+    reader = PageReader(task.part)
+    extractor = _PageExtractor(task.site)
     faults = Faults()
     counts: Counter[str] = Counter()
     seen: set[int] = set()
-    partial = task.text.with_name(task.text.name + PARTIAL)
-    with writing(task.text):
-        task.text.parent.mkdir(parents=True, exist_ok=True)
     with (
-        TableWriter(task.pages, PAGES) as pages,
-        TableWriter(task.sentences, SENTENCES) as sentences,
-        partial.open("wb") as packed,
+        replace_file(task.text) as partial,
+        ParquetTable(task.pages, PAGES) as pages,
+        ParquetTable(task.sentences, SENTENCES) as sentences,
+        partial.open("wb") as compressed,
         # neither name nor time: the same dump gives the same bytes
-        gzip.GzipFile("", "wb", 1, packed, mtime=0) as text,
+        gzip.GzipFile("", "wb", 1, compressed, mtime=0) as text,
     ):
         for page in reader:
             counts["pages"] += 1
-            if isinstance(page, Broken):
+            if isinstance(page, BrokenRecord):
                 counts["broken pages"] += 1
                 faults.add(page.offset, page.fault)
             elif page.namespace != 0:
@@ -89,7 +77,7 @@ def extract_pages(task: PagesTask) -> dict[str, Any]:
             elif page.model != "wikitext":
                 counts["pages of other content"] += 1
             elif page.id in seen:
-                # links are known by page and sentence: two versions of a page would mix
+                # links are identified by page and sentence: two versions of a page would mix
                 counts["repeated pages"] += 1
             else:
                 seen.add(page.id)
@@ -100,25 +88,23 @@ def extract_pages(task: PagesTask) -> dict[str, Any]:
                     counts["sentences"] += len(found)
                     sentences.extend((page.id, i, s.text, s.links) for i, s in enumerate(found))
                     text.write(("".join(f"{s.text}\n" for s in found) + "\n").encode())
-    with writing(task.text):
-        partial.replace(task.text)
     return {
         **counts,
         "links": extractor.links,
         "links kept": extractor.kept,
         "links dropped": dict(sorted(extractor.dropped.items())),
-        "cut short": reader.cut_short,
-        "faults": faults.told,
+        "truncated": reader.truncated,
+        "faults": faults.first,
     }
 
 
-class _Extractor:
-    """Turns pages of one wiki into rows."""
+class _PageExtractor:
+    """Turns pages of one wiki into table rows."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._cleaner = Cleaner(site)
-        self._splitter = Splitter(site.language)
+        self._cleaner = MarkupCleaner(site)
+        self._splitter = SentenceSplitter(site.language)
         words = f"{DISAMBIGUATIONS['']} {DISAMBIGUATIONS.get(site.language, '')}"
         self._disambiguations = frozenset(words.split())
         self.links = 0
@@ -126,7 +112,7 @@ class _Extractor:
         self.dropped: Counter[str] = Counter()
 
     def extract(self, page: Page) -> tuple[str, tuple[Any, ...], list[Sentence]]:
-        """What kind of page it is, its row, and its sentences if it is an article."""
+        """The kind of a page, its row, and the sentences of an article."""
         title = self._site.title(page.title)
         here = page.text.count("[[")
         self.links += here
@@ -146,7 +132,7 @@ class _Extractor:
         return "articles", row, opening + rest
 
     def _kept(self, sentences: Iterator[Sentence]) -> Iterator[Sentence]:
-        """The sentences that have text; the links of the others are counted."""
+        """The sentences with text; links of the others are counted as dropped."""
         for sentence in sentences:
             if sentence.text:
                 self.kept += len(sentence.links)
@@ -156,20 +142,20 @@ class _Extractor:
 
 
 def join_lead(sentences: list[str]) -> str:
-    """The first sentences of a page, as many as fit whole; of a very long first one, its start."""
+    """The first sentences of a page up to 2,000 characters; a longer first one is cut off."""
     lead = ""
     for sentence in sentences:
         longer = f"{lead} {sentence}" if lead and lead[-1] not in NO_SPACE else lead + sentence
-        if len(longer) > LEAD:
+        if len(longer) > MAX_LEAD_CHARS:
             break
         lead = longer
     if not lead and sentences:
-        lead = sentences[0][:LEAD].rsplit(" ", 1)[0]
+        lead = sentences[0][:MAX_LEAD_CHARS].rsplit(" ", 1)[0]
     return lead
 
 
 def is_disambiguation(title: str, text: str, templates: frozenset[str]) -> bool:
-    """Does the page only say which pages a title may mean?"""
+    """Is the page a list of the meanings of its title?"""
     suffix = _SUFFIX.search(title)
     if suffix and _key(suffix.group(1)) in DISAMBIGUATED:
         return True
@@ -179,7 +165,7 @@ def is_disambiguation(title: str, text: str, templates: frozenset[str]) -> bool:
 
 
 def _redirect(text: str) -> str | None:
-    """The target that a page's own text names, where the dump names none."""
+    """The redirect target in a page's text, for dumps that do not name it."""
     if not text.lstrip().startswith("#"):
         return None
     found = _REDIRECT.match(text)

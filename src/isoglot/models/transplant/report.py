@@ -1,6 +1,6 @@
-"""What became of a model: how its tokens were matched, its size before and after.
+"""The report of a transplant: how tokens were matched, and the model's size before and after.
 
-Kept beside the new model as transplant.json; the command line prints it.
+It is in the new model's folder as transplant.json; the command line prints it.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from isoglot.atomic import write_json
 from isoglot.models.transplant.dictionary import FileCounts
-from isoglot.models.transplant.matching import KINDS
-from isoglot.whole_file import write_json
+from isoglot.models.transplant.matching import MATCH_KINDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from isoglot.models.encoder import Encoder
     from isoglot.models.transplant.dictionary import Dictionary
     from isoglot.models.transplant.matching import Matches
-    from isoglot.models.transplant.tokens import Tokens
+    from isoglot.models.transplant.tokens import TokenizerTokens
 
 FILE = "transplant.json"
 _EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """How large a model is."""
+class ParameterCount:
+    """The size of a model."""
 
     tokens: int
     parameters: int
     bytes: int
 
     @classmethod
-    def of(cls, encoder: Encoder) -> Size:
-        """The size of a model; tied weights count once."""
+    def of(cls, encoder: Encoder) -> ParameterCount:
+        """Count a model's parameters; tied weights count once."""
         weights = list(encoder.model.parameters())
         return cls(
             tokens=encoder.vocabulary_size,
@@ -45,58 +45,59 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What became of a model."""
+class TransplantReport:
+    """How a model got its new vocabulary."""
 
     kinds: dict[str, int]
-    """Tokens of the new model, by how they came by their vectors."""
+    """Tokens of the new model by the kind of their match."""
     examples: dict[str, list[str]]
-    """Some tokens of each kind, with what they were made from."""
-    before: Size
-    after: Size
+    """Some tokens of each kind, with their source tokens."""
+    before: ParameterCount
+    after: ParameterCount
     notes: list[str]
-    """Sentences on positions, and on all that a user may not expect."""
+    """Sentences on positions, and on everything that a user may not expect."""
     dictionaries: list[FileCounts]
 
     def write(self, folder: Path) -> None:
-        """Keep it in a model's folder."""
+        """Write it into a model's folder."""
         write_json(folder / FILE, asdict(self), indent=1)
 
 
-def report_on(
+def build_report(
     before: Encoder,
     after: Encoder,
     matches: Matches,
     *,
-    source: Tokens,
-    target: Tokens,
+    source: TokenizerTokens,
+    target: TokenizerTokens,
     notes: list[str],
     dictionary: Dictionary | None = None,
-) -> Report:
-    """The report on a new model."""
+) -> TransplantReport:
+    """Build the report of a new model."""
     counts = Counter(matches.kinds)
     spare = before.vocabulary_size - source.vocabulary.size
     if spare:
-        notes = [*notes, f"{spare} vectors of the source that no token used were left out."]
-    return Report(
-        kinds={kind: counts[kind] for kind in KINDS if counts[kind]},
+        notes = [*notes, f"{spare} embeddings of the source that belong to no token were dropped."]
+    return TransplantReport(
+        kinds={kind: counts[kind] for kind in MATCH_KINDS if counts[kind]},
         examples=_examples(matches, source, target),
-        before=Size.of(before),
-        after=Size.of(after),
+        before=ParameterCount.of(before),
+        after=ParameterCount.of(after),
         notes=notes,
         dictionaries=[] if dictionary is None else dictionary.counts,
     )
 
 
-def _examples(matches: Matches, source: Tokens, target: Tokens) -> dict[str, list[str]]:
-    """Tokens spread evenly over those of each kind: the first ones are often alike."""
+def _examples(
+    matches: Matches, source: TokenizerTokens, target: TokenizerTokens
+) -> dict[str, list[str]]:
+    """Tokens spread evenly over each kind, since the first ones are often similar."""
     source_names, target_names = dict(source.by_id), dict(target.by_id)
-    of_kind: dict[str, list[int]] = {}
-    for index, kind in enumerate(matches.kinds):
-        if index in target_names:
-            of_kind.setdefault(kind, []).append(index)
     examples = {}
-    for kind, ids in of_kind.items():
+    for kind in MATCH_KINDS:
+        ids = [i for i, own in enumerate(matches.kinds) if own == kind and i in target_names]
+        if not ids:
+            continue
         step = max(1, len(ids) // _EXAMPLES)
         examples[kind] = [
             " ".join(
@@ -108,4 +109,4 @@ def _examples(matches: Matches, source: Tokens, target: Tokens) -> dict[str, lis
             )
             for index in ids[::step][:_EXAMPLES]
         ]
-    return {kind: examples[kind] for kind in KINDS if kind in examples}
+    return examples

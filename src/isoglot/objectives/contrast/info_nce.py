@@ -1,70 +1,123 @@
-"""InfoNCE: which of many candidates belongs to a query?
+"""InfoNCE, and which candidates are negatives of a query.
 
     loss = -log( exp(q·k⁺/τ) / (exp(q·k⁺/τ) + Σ exp(q·k⁻/τ)) )
 
-Reads vectors of queries, of their own keys, and of candidates that are not theirs; gives a loss for
-each query. Always computed in float32 or better: under bf16 a dot product divided by 0.05 would be
-off by whole units. van den Oord et al. (2018); MoCo (He et al., 2020); PPA Eq. 3.
+van den Oord et al. (2018); MoCo (He et al., 2020); PPA Eq. 3. Computed in float32 or better: in
+bf16 a dot product divided by 0.05 would be off by whole units.
+
+A candidate with the same item number as the query or its key is a false negative and can be
+excluded. A translation has two item numbers, its own sentence's and its partner's, so that in texts
+translated into many languages (one English sentence, ten translations) none of the ten is a
+negative of the other nine.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from isoglot.objectives.contrast.items import NO_ITEM
+if TYPE_CHECKING:
+    from isoglot.types import IntArray
+
+NO_ITEM = -1
+"""The item number of a random entry of a queue: equal to no other."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Contrast:
-    """What contrasting n queries gave."""
+class ContrastResult:
+    """The result of InfoNCE for n queries."""
 
     losses: Tensor
     """(n,) the loss of each query."""
     correct: Tensor
-    """(n,) 1 where its own key is nearer to the query than every candidate, else 0."""
+    """(n,) 1 where the query's key scores at least as high as every candidate, else 0."""
+
+    def mean_with(self, other: ContrastResult) -> ContrastResult:
+        """The means of two directions (a symmetric loss)."""
+        return ContrastResult(
+            losses=(self.losses + other.losses) / 2, correct=(self.correct + other.correct) / 2
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Negatives:
+    """Candidates for n queries."""
+
+    vectors: Tensor
+    """(m, D)"""
+    items: Tensor
+    """(m, S) item numbers of each candidate: first its own, then its partners'."""
+    excluded: Tensor
+    """(n, m) true where a candidate is no negative of a query."""
+
+    def join(self, more: Negatives) -> Negatives:
+        """These candidates and more."""
+        return Negatives(
+            vectors=torch.cat([self.vectors, more.vectors]),
+            items=torch.cat([self.items, more.items]),
+            excluded=torch.cat([self.excluded, more.excluded], dim=1),
+        )
+
+    def excluding_same(self, items: Tensor) -> Negatives:
+        """Exclude candidates that share an item number with a query (n, S)."""
+        same = shares_item(items, self.items)
+        return Negatives(vectors=self.vectors, items=self.items, excluded=self.excluded | same)
 
 
 def info_nce(
-    queries: Tensor,
-    keys: Tensor,
-    candidates: Tensor,
-    *,
-    temperature: float,
-    left_out: Tensor | None = None,
-) -> Contrast:
-    """The loss of each query against its own key and the candidates.
+    queries: Tensor, keys: Tensor, negatives: Negatives, *, temperature: float
+) -> ContrastResult:
+    """The loss of each query (n, D) against its own key (n, D) and the negatives.
 
-    Args:
-        queries: (n, D) vectors.
-        keys: (n, D) the key that belongs to each query.
-        candidates: (m, D) keys that do not; none at all gives a loss of 0.
-        temperature: what dot products are divided by.
-        left_out: (n, m) true where a query must not meet a candidate.
+    Without negatives the loss is 0.
     """
     with torch.autocast(queries.device.type, enabled=False):
-        queries, keys, candidates = (_exact(v) for v in (queries, keys, candidates))
+        queries, keys, candidates = (
+            vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+            for vectors in (queries, keys, negatives.vectors)
+        )
         own = (queries * keys).sum(dim=1, keepdim=True) / temperature
         others = queries @ candidates.T / temperature
-        if left_out is not None:
-            others = others.masked_fill(left_out, float("-inf"))
+        others = others.masked_fill(negatives.excluded, float("-inf"))
         scores = torch.cat([own, others], dim=1)
         losses = scores.logsumexp(dim=1) - own[:, 0]
     correct = (scores.detach() <= own.detach()).all(dim=1)
-    return Contrast(losses=losses, correct=correct.to(losses.dtype))
+    return ContrastResult(losses=losses, correct=correct.to(losses.dtype))
 
 
-def same_item(items: Tensor, others: Tensor) -> Tensor:
-    """(n, S) and (m, T) numbers -> (n, m): do two things have a number in common?"""
+def in_batch_negatives(keys: Tensor, items: Tensor, *, deduplicate: bool) -> Negatives:
+    """The keys of a micro-batch (n, D) as candidates for its queries, except each query's own.
+
+    With `deduplicate`, a key that occurs several times is a candidate once, and is excluded for
+    queries that share an item number with any of its occurrences.
+    """
+    number = len(keys)
+    excluded = torch.eye(number, dtype=torch.bool, device=keys.device)
+    if deduplicate:
+        own = items[:, :1]
+        same_key = shares_item(own, own)
+        duplicates = same_key.tril(diagonal=-1).any(dim=1)
+        # a product of counts, as booleans have none: occurrences that share a number with the query
+        same = shares_item(items, items).float() @ same_key.float() > 0
+        excluded = excluded | same | duplicates[None, :]
+    return Negatives(vectors=keys, items=items, excluded=excluded)
+
+
+def shares_item(items: Tensor, others: Tensor) -> Tensor:
+    """(n, S) and (m, T) item numbers -> (n, m): have two things a number in common?"""
     same = torch.zeros(len(items), len(others), dtype=torch.bool, device=items.device)
-    # column by column: (n, m, S, T) would not fit beside a long queue
+    # column by column: (n, m, S, T) would not fit into memory with a long queue
     for column in items.unbind(dim=1):
         for other in others.unbind(dim=1):
             same |= (column[:, None] == other[None, :]) & (other != NO_ITEM)[None, :]
     return same
 
 
-def _exact(vectors: Tensor) -> Tensor:
-    return vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+def sentence_item(ids: IntArray) -> int:
+    """The item number of a sentence: 63 bits of a hash of its ids, the same on every machine."""
+    digest = hashlib.blake2b(ids.astype("<i4").tobytes(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1

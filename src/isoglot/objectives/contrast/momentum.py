@@ -1,9 +1,13 @@
-"""A module's exponential moving average, which encodes keys: θk ← m θk + (1 - m) θq.
+"""The momentum encoder and the queue of its keys. MoCo (He et al., 2020) section 3; PPA 2.1.
 
-Moved once after every optimizer step, in the weights' own precision (float32 in training), without
-gradient. A submodule like any other, so checkpoints hold it. MoCo (He et al., 2020) Eq. 2; PPA Eq.
-1. The momentum may begin lower than it ends: a copy of a module that changes fast at first follows
-it more closely then.
+`MomentumEncoder` is an exponential moving average of a module, θk ← m θk + (1 - m) θq, updated
+after every optimizer step in the weights' own precision (float32 in training). `Queue` holds keys
+of earlier steps as negatives, first in, first out, the same on every process. Both are submodules,
+so checkpoints hold them, and a resumed run sees the same negatives.
+
+    before_forward   keys = momentum encoder(auxiliary rows)
+    loss             queue.negatives(...), then queue.hold(keys)
+    after_step       momentum encoder.update(), queue.enqueue_held()
 """
 
 from __future__ import annotations
@@ -13,11 +17,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 from typing_extensions import override
 
 from isoglot.errors import require
+from isoglot.objectives.base import ForwardResult, LossSum, ObjectiveModule
+from isoglot.objectives.contrast.info_nce import NO_ITEM, Negatives
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,67 +32,213 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MomentumConfig:
-    """How slowly keys follow."""
+    """The momentum of a moving average."""
 
     value: float = 0.999
     """The momentum m, from the end of its schedule on."""
     schedule: Literal["constant", "linear", "exponential"] = "constant"
-    """`linear` and `exponential` (in 1 - m) go from `first` to `value` within `moves` steps."""
-    first: float = 0.9
-    """The momentum of the first step, if it is not constant."""
-    moves: int = 1000
+    """`linear` and `exponential` (in 1 - m) go from `initial_value` to `value`."""
+    initial_value: float = 0.9
+    """The momentum of the first step, unless the schedule is constant."""
+    schedule_steps: int = 1000
     """Steps of the schedule."""
 
     def __post_init__(self) -> None:
-        for name, value in (("value", self.value), ("first", self.first)):
+        for name, value in (("value", self.value), ("initial_value", self.initial_value)):
             require(0 <= value < 1, f"momentum.{name} must be from 0 to below 1")
-        require(self.moves >= 1, "momentum.moves must be 1 or more")
+        require(self.schedule_steps >= 1, "momentum.schedule_steps must be 1 or more")
 
-    def at(self, move: int) -> float:
-        """The momentum of a move, counted from 0."""
-        done = min(move / self.moves, 1.0)
+    def at(self, step: int) -> float:
+        """The momentum of a step, counted from 0."""
+        first, last = self.initial_value, self.value
+        done = min(step / self.schedule_steps, 1.0)
         if self.schedule == "linear":
-            return self.first + (self.value - self.first) * done
+            return first + (last - first) * done
         if self.schedule == "exponential":
-            return float(1 - (1 - self.first) ** (1 - done) * (1 - self.value) ** done)
-        return self.value
+            return float(1 - (1 - first) ** (1 - done) * (1 - last) ** done)
+        return last
 
 
-class Follower(nn.Module):
-    """A frozen copy of a module that follows it; called as the module itself is."""
+class MomentumEncoder(nn.Module):
+    """A frozen copy of a module, updated as its moving average; called like the module."""
 
-    moves: Tensor
+    num_updates: Tensor
 
     def __init__(self, original: nn.Module, settings: MomentumConfig) -> None:
         super().__init__()
         self.settings = settings
-        self.copy = copy.deepcopy(original).requires_grad_(requires_grad=False)
-        # in a tuple, so that the original is not a submodule: it has its own place in checkpoints
+        self.module = copy.deepcopy(original).requires_grad_(requires_grad=False)
+        # in a tuple, so that the original is no submodule: checkpoints hold it elsewhere
         self._original = (original,)
-        self.register_buffer("moves", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("num_updates", torch.zeros((), dtype=torch.int64))
 
     @torch.no_grad()
-    def begin(self) -> None:
-        """Take the original's weights as they are."""
-        for own, followed in zip(*self._weights(), strict=True):
-            own.copy_(followed)
+    def on_stage_start(self) -> None:
+        """Copy the original's weights."""
+        for own, original in zip(*self._weights(), strict=True):
+            own.copy_(original)
 
     @torch.no_grad()
-    def move(self) -> None:
-        """One step of the average."""
+    def update(self) -> None:
+        """One step of the moving average."""
         # reading the counter makes the host wait for the device
         constant = self.settings.schedule == "constant"
-        momentum = self.settings.at(0 if constant else int(self.moves))
-        own, followed = self._weights()
+        momentum = self.settings.at(0 if constant else int(self.num_updates))
+        own, original = self._weights()
         if own:
-            get_ema_multi_avg_fn(momentum)(own, followed, self.moves)
-        self.moves += 1
+            get_ema_multi_avg_fn(momentum)(own, original, self.num_updates)
+        self.num_updates += 1
 
     def _weights(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         (original,) = self._original
-        return list(self.copy.parameters()), list(original.parameters())
+        return list(self.module.parameters()), list(original.parameters())
 
     @override
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         with torch.no_grad():
-            return self.copy(*args, **kwargs)
+            return self.module(*args, **kwargs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueConfig:
+    """The number of keys, and what a queue holds before it is full."""
+
+    size: int = 32_000
+    """Keys kept; 0 means no queue."""
+    start: Literal["random", "empty", "filled"] = "random"
+    """Random vectors (MoCo), nothing, or keys encoded before the first step (InfoXLM)."""
+
+    def __post_init__(self) -> None:
+        require(self.size >= 0, "queue.size must not be negative")
+
+
+class Queue(nn.Module):
+    """A ring buffer of keys.
+
+    The keys of a step are held until its end and enqueued together, in global order: however a
+    step is split into micro-batches and processes, its queries see keys of earlier steps only.
+    """
+
+    entries: Tensor
+    items: Tensor
+    pointer: Tensor
+    num_filled: Tensor
+
+    def __init__(self, settings: QueueConfig, dimension: int, *, num_items: int) -> None:
+        """Random entries of norm about 1; `num_items` is the number of items of a key."""
+        super().__init__()
+        self.settings = settings
+        size = settings.size
+        self.register_buffer("entries", torch.randn(size, dimension) / dimension**0.5)
+        self.register_buffer("items", torch.full((size, num_items), NO_ITEM))
+        self.register_buffer("pointer", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("num_filled", torch.zeros((), dtype=torch.int64))
+        self._held: list[tuple[Tensor, Tensor]] = []
+
+    def negatives(self, num_queries: int) -> Negatives:
+        """The entries as candidates for queries."""
+        places = torch.arange(self.settings.size, device=self.entries.device)
+        missing = places >= self.num_filled
+        if self.settings.start == "random":
+            missing = torch.zeros_like(missing)
+        return Negatives(
+            vectors=self.entries, items=self.items, excluded=missing.expand(num_queries, -1)
+        )
+
+    def on_stage_start(self) -> None:
+        """Drop the keys of an earlier encoder, unless a queue may start with random ones."""
+        if self.settings.start != "random":
+            self.pointer.zero_()
+            self.num_filled.zero_()
+
+    def num_warmup_examples(self) -> int:
+        """Keys to enqueue before the first step (`start: filled`); waits for the device."""
+        if self.settings.start != "filled":
+            return 0
+        return self.settings.size - int(self.num_filled)
+
+    def hold(self, keys: Tensor, items: Tensor) -> None:
+        """Keep a micro-batch's keys until the end of the step; not in validation."""
+        if self.training:
+            self._held.append((keys.detach(), items))
+
+    def hold_none(self) -> None:
+        """A micro-batch without keys; other processes may have some, and gather from all."""
+        self.hold(self.entries[:0], self.items[:0])
+
+    def enqueue_held(self, *, taken: bool) -> None:
+        """At the end of a step, enqueue the keys of all processes; drop them if it was skipped."""
+        held, self._held = self._held, []
+        if taken:
+            self.enqueue(*gather_micro_batches(held))
+
+    @torch.no_grad()
+    def enqueue(self, keys: Tensor, items: Tensor) -> None:
+        """Replace the oldest entries by keys (n, D) of all processes, with item numbers (n, S)."""
+        size, number = self.settings.size, len(keys)
+        beyond = max(number - size, 0)
+        places = torch.arange(beyond, number, device=self.entries.device)
+        places = (self.pointer + places) % size
+        self.entries.index_copy_(0, places, keys[beyond:].to(self.entries.dtype))
+        self.items.index_copy_(0, places, items[beyond:])
+        self.pointer.copy_((self.pointer + number) % size)
+        self.num_filled.copy_((self.num_filled + number).clamp(max=size))
+
+
+class QueueModule(ObjectiveModule):
+    """The model half of an objective that may have a queue of keys."""
+
+    queue: Queue | None
+
+    @override
+    def on_stage_start(self) -> None:
+        if self.queue is not None:
+            self.queue.on_stage_start()
+
+    @override
+    def after_step(self, *, taken: bool) -> None:
+        if self.queue is not None:
+            self.queue.enqueue_held(taken=taken)
+
+    def hold(self, keys: Tensor, items: Tensor) -> None:
+        """Keep keys for the queue until the step ends."""
+        if self.queue is not None:
+            self.queue.hold(keys, items)
+
+    def empty_loss(self, result: ForwardResult) -> LossSum:
+        """The loss of a micro-batch without draws, which holds no keys."""
+        if self.queue is not None:
+            self.queue.hold_none()
+        return result.empty_loss()
+
+
+def gather_micro_batches(micro: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    """The rows of all processes in global order: by place in the step, then by process.
+
+    Micro-batch m of a step belongs to process m mod world, and all processes have the same number
+    of micro-batches. Numbers of rows may differ, and be 0.
+    """
+    own = [torch.cat(column) for column in zip(*micro, strict=True)]
+    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
+        return tuple(own)
+    counts = torch.tensor([len(columns[0]) for columns in micro], device=own[0].device)
+    # once for all columns: reading the counts makes the host wait for the device
+    lengths = torch.stack(_all_gather(counts)).tolist()
+    return tuple(_in_global_order(column, lengths) for column in own)
+
+
+def _in_global_order(own: Tensor, lengths: list[list[int]]) -> Tensor:
+    """The rows of all processes, given the length of each micro-batch of each process."""
+    padded = own.new_zeros(max(map(sum, lengths)), *own.shape[1:])
+    padded[: len(own)] = own
+    split = [
+        rows[: sum(of)].split(of) for rows, of in zip(_all_gather(padded), lengths, strict=True)
+    ]
+    return torch.cat([part for place in zip(*split, strict=True) for part in place])
+
+
+def _all_gather(tensor: Tensor) -> list[Tensor]:
+    """The tensors of one shape of all processes."""
+    found = [torch.empty_like(tensor) for _ in range(dist.get_world_size())]
+    dist.all_gather(found, tensor.contiguous())
+    return found

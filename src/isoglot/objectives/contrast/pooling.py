@@ -1,41 +1,138 @@
-"""One vector of each sequence in packed rows: its first token's state, or the mean over all."""
+"""From hidden states to contrasted vectors: pooling, projection, and the shared settings.
+
+Pooling takes a sequence's first state ([CLS]) or the mean of its states. The projection is two
+layers with a ReLU between them (PPA Eq. 2, after SimCLR), one linear map (InfoXLM), or none, with
+L2 normalisation before it (PPA), after it (MoCo, SimCLR), or not at all (InfoXLM); in float32.
+"""
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from typing_extensions import override
+
+from isoglot.errors import RecipeError, require
+from isoglot.objectives.base import Objective
+from isoglot.objectives.contrast.momentum import QueueConfig
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from isoglot.types import Rows
+    from isoglot.models.encoder import Encoder
+    from isoglot.objectives.base import ForwardResult
+    from isoglot.types import IntArray, Rows
 
 Pooling = Literal["cls", "mean"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContrastObjective(Objective):
+    """The settings that contrastive objectives share."""
+
+    pooling: Pooling = "cls"
+    """A sentence's vector: the state of its first token, or the mean over all of its tokens."""
+    layer: int | None = None
+    """The layer whose hidden states are read (0: the embeddings); none means the last."""
+    temperature: float = 0.05
+    """Dot products are divided by it."""
+    queue: QueueConfig = field(default_factory=QueueConfig)
+    """Keys of earlier steps as negatives."""
+
+    def __post_init__(self) -> None:
+        require(self.temperature > 0, f"{self.name}.temperature must be above 0")
+
+    @override
+    def lengths(self, sizes: IntArray) -> IntArray:
+        return sizes + 2
+
+
+def check_layer(name: str, layer: int | None, encoder: Encoder) -> None:
+    """The layer whose hidden states an objective reads must exist."""
+    layers = int(encoder.model.config.num_hidden_layers)
+    if layer is not None and not 0 <= layer <= layers:
+        raise RecipeError(
+            f"objectives.{name}.layer: {layer} does not exist in an encoder of {layers} layers: "
+            f"choose one from 0 to {layers}."
+        )
 
 
 def pool(states: Tensor, rows: Rows, places: Tensor, how: Pooling) -> Tensor:
     """(B, L, D) states -> (n, D), for the sequences whose first tokens are at flat indices (n,).
 
-    The mean is over all tokens of the sequence, special ones too, as sentence-transformers has it.
+    The mean includes special tokens, as in sentence-transformers.
     """
     if how == "cls":
         return states.flatten(0, 1)[places]
     owners = _owners(rows.sequences, places)
     tokens = states.flatten(0, 1).to(torch.promote_types(states.dtype, torch.float32))
-    # token by token: a copy of its row for each sequence would not fit beside a large step
+    # token by token: a copy of its row for each sequence would not fit into memory
     sums = tokens.new_zeros(len(places) + 1, tokens.shape[1]).index_add(0, owners, tokens)
     counts = tokens.new_zeros(len(places) + 1).index_add(0, owners, torch.ones_like(tokens[:, 0]))
     return sums[:-1] / counts[:-1, None]
+
+
+def pooled_states(result: ForwardResult, marker: str, how: Pooling = "cls") -> Tensor:
+    """(n, D) the states at an objective's markers, or the means of their sequences."""
+    places = result.batch.markers[result.name][marker]
+    return pool(result.hidden_states, result.batch.rows, places, how)
 
 
 def _owners(sequences: Tensor, places: Tensor) -> Tensor:
     """(B * L,) which of the n sequences each token belongs to; n: to none of them."""
     length, number = sequences.shape[1], len(places)
     rows = torch.arange(len(sequences), device=sequences.device)[:, None]
-    # a name for each sequence of the batch, of which a row has at most as many as tokens, and one
-    # more for padding, whose sequence is -1
-    names = (rows * (length + 1) + sequences + 1).flatten()
+    # a number for each sequence of the batch: a row has at most as many as tokens, and one more
+    # for padding, whose sequence is -1
+    numbers = (rows * (length + 1) + sequences + 1).flatten()
     owner_of = torch.full((len(sequences) * (length + 1),), number, device=sequences.device)
-    owner_of[names[places]] = torch.arange(number, device=sequences.device)
-    return owner_of[names]
+    owner_of[numbers[places]] = torch.arange(number, device=sequences.device)
+    return owner_of[numbers]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectionConfig:
+    """The shape of the projection head."""
+
+    layers: Literal[0, 1, 2] = 2
+    """Two layers with a ReLU between, one linear map, or none."""
+    size: int | None = 300
+    """Width of the projected vectors; none means the encoder's."""
+    bias: bool = False
+    """Give its layers biases."""
+    normalize: Literal["before", "after", "none"] = "before"
+    """L2 normalisation before the projection, after it, or none."""
+
+    def __post_init__(self) -> None:
+        require(self.size is None or self.size >= 1, "projection.size must be 1 or more, or none")
+
+
+class Projection(nn.Module):
+    """From pooled states (n, hidden) to vectors (n, size)."""
+
+    def __init__(self, settings: ProjectionConfig, hidden: int) -> None:
+        super().__init__()
+        self.normalize = settings.normalize
+        self.size = hidden if settings.layers == 0 else settings.size or hidden
+        widths = [hidden] * settings.layers + [self.size]
+        self.layers = nn.ModuleList(
+            nn.Linear(a, b, bias=settings.bias) for a, b in itertools.pairwise(widths)
+        )
+
+    def linear(self) -> tuple[nn.Linear, ...]:
+        """Its layers, in order."""
+        return tuple(layer for layer in self.layers if isinstance(layer, nn.Linear))
+
+    @override
+    def forward(self, states: Tensor) -> Tensor:
+        with torch.autocast(states.device.type, enabled=False):
+            vectors = states.to(torch.promote_types(states.dtype, torch.float32))
+            if self.normalize == "before":
+                vectors = F.normalize(vectors, dim=-1)
+            for number, layer in enumerate(self.layers):
+                vectors = layer(vectors.relu() if number else vectors)
+            if self.normalize == "after":
+                vectors = F.normalize(vectors, dim=-1)
+            return vectors

@@ -6,26 +6,24 @@ from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
-from isoglot.testbed.languages.base import Grammar, Position
-from isoglot.testbed.languages.nodes import (
+from isoglot.testbed.languages.grammar import Grammar, Position
+from isoglot.testbed.meaning import (
     ADJECTIVE,
+    CASE,
     COUNT,
     DEFINITE,
     DEGREE,
     HEAD,
     NEGATION,
     PLACE,
-    RELATION,
-    SUBJECT,
     TENSE,
-    VERB,
+    Tense,
 )
-from isoglot.testbed.meaning import Tense
-from isoglot.testbed.phrase import Piece
+from isoglot.testbed.phrase import WordForm
 
 if TYPE_CHECKING:
     from isoglot.testbed.meaning import Clause, Location, Quality, Thing
-    from isoglot.testbed.phrase import Parts, Phrase
+    from isoglot.testbed.phrase import Realisation
 
 ARTICLES = {("m", ""): "der", ("m", "acc"): "den", ("f", ""): "die", ("f", "acc"): "die",
             ("n", ""): "das", ("n", "acc"): "das"}  # fmt: skip
@@ -34,7 +32,7 @@ WITH_ARTICLE = {
     **dict.fromkeys(["IR", "IQ", "YE", "LB"], "m"),
 }
 """Countries whose name has an article, and its gender."""
-NOT = Piece("nicht", "PART", NEGATION)
+IS, NOT = WordForm("ist", "AUX", TENSE), WordForm("nicht", "PART", NEGATION)
 
 
 class German(Grammar):
@@ -52,42 +50,39 @@ class German(Grammar):
     }
 
     @override
-    def make_thing(self, thing: Thing, case: str) -> tuple[Piece, ...]:
+    def make_thing(self, thing: Thing, case: str) -> tuple[WordForm, ...]:
         entry = self.lexicon[thing.noun]
         gender, word = entry.columns
-        if thing.noun == "who":
-            return (Piece(word, "PRON"),)
         adjectives = []
         if thing.adjective:
             ending = "en" if (gender, case) == ("m", "acc") and not thing.number else "e"
             stem = self.lexicon[thing.adjective].columns[1]
-            adjectives.append(Piece(stem + ending, "ADJ", ADJECTIVE))
+            adjectives.append(WordForm(stem + ending, "ADJ", ADJECTIVE))
         if thing.number:
-            number = Piece(self.lexicon[thing.number].columns[0], "NUM", COUNT)
-            return (number, *adjectives, Piece(entry.options["pl"], "NOUN"))
+            number = WordForm(self.lexicon[thing.number].columns[0], "NUM", COUNT)
+            return (number, *adjectives, WordForm(entry.options["pl"], "NOUN"))
         noun = entry.options.get("acc", word) if case == "acc" else word
-        article = Piece(ARTICLES[gender, case], "DET", DEFINITE)
-        return (article, *adjectives, Piece(noun, "NOUN"))
+        article = WordForm(ARTICLES[gender, case], "DET", DEFINITE)
+        return (article, *adjectives, WordForm(noun, "NOUN"))
 
-    def _verb(self, clause: Clause) -> tuple[Phrase, Parts]:
-        """The finite verb, and the participle or infinitive that closes the clause, if any."""
-        key = (clause.verb, clause.tense)
+    @override
+    def make_verb(self, clause: Clause, agreement: str) -> tuple[WordForm, ...]:
+        """The finite verb, then the participle or infinitive that closes the clause, if any."""
         entry = self.lexicon[clause.verb]
         infinitive, present, participle = entry.columns
         if clause.tense == Tense.PRESENT:
-            return self.kept(key, lambda: (Piece(present, "VERB", HEAD + TENSE),)), []
-        past = clause.tense == Tense.PAST
-        auxiliary = entry.options.get("aux", "hat") if past else "wird"
-        last = self.kept(key, lambda: (Piece(participle if past else infinitive, "VERB"),))
-        return self.kept((auxiliary,), lambda: (Piece(auxiliary, "AUX", TENSE),)), [(VERB, last)]
+            return (WordForm(present, "VERB", HEAD + TENSE),)
+        if clause.tense == Tense.PAST:
+            auxiliary = WordForm(entry.options.get("aux", "hat"), "AUX", TENSE)
+            return (auxiliary, WordForm(participle, "VERB"))
+        return (WordForm("wird", "AUX", TENSE), WordForm(infinitive, "VERB"))
 
     @override
-    def clause(self, clause: Clause, position: Position) -> Parts:
-        finite, last = self._verb(clause)
-        who, does = (SUBJECT, self.thing(clause.subject)), (VERB, finite)
+    def clause(self, clause: Clause, position: Position) -> Realisation:
+        does, *last = (self.verb_form(form) for form in self.make_verb(clause, ""))
+        who = self.subject(clause.subject)
         what, where, when = self.adjuncts(clause, "acc")
-        negation: Parts = [(VERB, self.kept(("not",), lambda: (NOT,)))] if clause.negated else []
-        rest = [*what, *negation, *where, *last]
+        rest = [*what, *[self.verb_form(NOT)] * clause.negated, *where, *last]
         if position is Position.SUBORDINATE:
             return [who, *when, *rest, does]
         if position is Position.AFTER_ADVERB:
@@ -97,28 +92,30 @@ class German(Grammar):
         return [who, does, *when, *rest]
 
     @override
-    def quality(self, quality: Quality, position: Position) -> Parts:
-        said = self.kept(quality[1:], lambda: self._make_quality(quality))
-        return self._order(self.thing(quality.subject), [(VERB, said)], position)
+    def quality(self, quality: Quality, position: Position) -> Realisation:
+        rest = [self.verb_form(form) for form in self.make_quality(quality, "")]
+        return self._order(quality.subject, rest, position)
 
-    def _make_quality(self, quality: Quality) -> tuple[Piece, ...]:
+    @override
+    def make_quality(self, quality: Quality, gender: str) -> tuple[WordForm, ...]:
         return (
             *[NOT] * quality.negated,
-            *[Piece("sehr", "ADV", DEGREE)] * quality.very,
-            Piece(self.lexicon[quality.adjective].columns[0], "ADJ"),
+            *[WordForm("sehr", "ADV", DEGREE)] * quality.very,
+            WordForm(self.lexicon[quality.adjective].columns[0], "ADJ"),
         )
 
     @override
-    def location(self, location: Location, position: Position) -> Parts:
-        rest: Parts = [(PLACE, self.place(location.place))]
-        if location.negated:
-            rest.insert(0, (VERB, self.kept(("not",), lambda: (NOT,))))
-        return self._order(self.thing(location.subject), rest, position)
+    def location(self, location: Location, position: Position) -> Realisation:
+        rest = [self.verb_form(form) for form in self.make_copula(location)]
+        return self._order(location.subject, [*rest, (PLACE, self.place(location.place))], position)
 
-    def _order(self, subject: Phrase, rest: Parts, position: Position) -> Parts:
-        """Subject, "ist" and the rest, as the position of the clause wants them."""
-        who = (SUBJECT, subject)
-        be = (VERB, self.kept(("ist",), lambda: (Piece("ist", "AUX", TENSE),)))
+    @override
+    def make_copula(self, location: Location) -> tuple[WordForm, ...]:
+        return (NOT,) * location.negated
+
+    def _order(self, subject: Thing, rest: Realisation, position: Position) -> Realisation:
+        """Subject, "ist" and the rest, in the word order of the clause's position."""
+        who, be = self.subject(subject), self.verb_form(IS)
         if position is Position.SUBORDINATE:
             return [who, *rest, be]
         if position is Position.AFTER_ADVERB:
@@ -126,15 +123,15 @@ class German(Grammar):
         return [who, be, *rest]
 
     @override
-    def make_entity(self, entity: str, case: str) -> tuple[Piece, ...]:
-        name = self.name_pieces(entity)
+    def make_entity(self, entity: str, case: str) -> tuple[WordForm, ...]:
+        name = self.name_forms(entity)
         gender = WITH_ARTICLE.get(entity.removeprefix("territory:"))
         if gender is None:
             preposition = {"in": "in", "gen": "von"}.get(case)
-            return (Piece(preposition, "ADP", RELATION), *name) if preposition else name
+            return (WordForm(preposition, "ADP", CASE), *name) if preposition else name
         if case == "in" and gender == "m":
-            return (Piece("im", "ADP", RELATION + DEFINITE), *name)
+            return (WordForm("im", "ADP", CASE + DEFINITE), *name)
         if case == "in":
-            return (Piece("in", "ADP", RELATION), Piece("der", "DET", DEFINITE), *name)
+            return (WordForm("in", "ADP", CASE), WordForm("der", "DET", DEFINITE), *name)
         articles = {"f": "der", "m": "des"} if case == "gen" else {"f": "die", "m": "der"}
-        return (Piece(articles[gender], "DET", RELATION if case else DEFINITE), *name)
+        return (WordForm(articles[gender], "DET", CASE if case else DEFINITE), *name)

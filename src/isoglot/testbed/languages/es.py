@@ -6,34 +6,23 @@ from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
-from isoglot.testbed.languages.base import Grammar, Position
-from isoglot.testbed.languages.nodes import (
-    ADJECTIVE,
-    COUNT,
-    DEFINITE,
-    DEGREE,
-    HEAD,
-    NEGATION,
-    PLACE,
-    RELATION,
-    SUBJECT,
-    TENSE,
-    VERB,
-)
-from isoglot.testbed.phrase import Piece
+from isoglot.testbed.languages.grammar import Grammar, Position
+from isoglot.testbed.meaning import ADJECTIVE, CASE, COUNT, DEFINITE, DEGREE, HEAD, NEGATION, TENSE
+from isoglot.testbed.phrase import WordForm
 
 if TYPE_CHECKING:
     from isoglot.testbed.meaning import Clause, Location, Quality, Thing
-    from isoglot.testbed.phrase import Parts
+    from isoglot.testbed.phrase import Realisation
 
 FEMININE_CURRENCIES = frozenset(["lira", "rupia", "libra", "corona", "leva", "grivna"])
-NOT = Piece("no", "PART", NEGATION)
+NOT = WordForm("no", "PART", NEGATION)
 
 
 class Spanish(Grammar):
     """Realises meanings in Spanish."""
 
     language = "es"
+    preposition = "en"
     facts: ClassVar[dict[str, str]] = {
         "continent": "{s} es/AUX/5 un/DET/1 país/NOUN/0 de/ADP/4 {o}",
         "official": "{o:the} es/AUX/5 un/DET/1 idioma/NOUN/0 oficial/ADJ/2 de/ADP/4 {s}",
@@ -45,8 +34,8 @@ class Spanish(Grammar):
     }
 
     @override
-    def spaced(self, before: Piece, piece: Piece) -> bool:
-        return before.form != "¿" and (piece.upos != "PUNCT" or piece.form == "¿")
+    def spaced(self, before: WordForm, form: WordForm) -> bool:
+        return before.form != "¿" and (form.upos != "PUNCT" or form.form == "¿")
 
     @override
     def finish(self, text: str) -> str:
@@ -59,41 +48,42 @@ class Spanish(Grammar):
         return super().capitalise(text)
 
     @override
-    def make_thing(self, thing: Thing, case: str) -> tuple[Piece, ...]:
+    def make_who(self, case: str) -> tuple[WordForm, ...]:
+        return (WordForm("¿", "PUNCT", COUNT), *super().make_who(case))
+
+    @override
+    def make_thing(self, thing: Thing, case: str) -> tuple[WordForm, ...]:
         entry = self.lexicon[thing.noun]
         gender, word = entry.columns
-        if thing.noun == "who":
-            return (Piece("¿", "PUNCT", COUNT), Piece(word, "PRON"))
         adjectives = []
         if thing.adjective:
             form = self._adjective(thing.adjective, gender, plural=bool(thing.number))
-            adjectives.append(Piece(form, "ADJ", ADJECTIVE))
+            adjectives.append(WordForm(form, "ADJ", ADJECTIVE))
         if thing.number:
-            number = Piece(self.lexicon[thing.number].columns[0], "NUM", COUNT)
-            return (number, Piece(entry.options["pl"], "NOUN"), *adjectives)
+            number = WordForm(self.lexicon[thing.number].columns[0], "NUM", COUNT)
+            return (number, WordForm(entry.options["pl"], "NOUN"), *adjectives)
         article = entry.options.get("art", "el" if gender == "m" else "la")
-        before = [Piece(article, "DET", DEFINITE)]
-        if case == "acc" and entry.category in ("person", "animal"):
+        before = [WordForm(article, "DET", DEFINITE)]
+        if case == "acc" and self.is_animate(thing):
             if article == "el":
-                before = [Piece("al", "ADP", RELATION + DEFINITE)]
+                before = [WordForm("al", "ADP", CASE + DEFINITE)]
             else:
-                before.insert(0, Piece("a", "ADP", RELATION))
-        return (*before, Piece(word, "NOUN"), *adjectives)
+                before.insert(0, WordForm("a", "ADP", CASE))
+        return (*before, WordForm(word, "NOUN"), *adjectives)
 
     def _adjective(self, adjective: str, gender: str, *, plural: bool) -> str:
         entry = self.lexicon[adjective]
         form = entry.columns[gender == "f"]
         return entry.options.get("pl", form + "s") if plural else form
 
-    def _make_verb(self, clause: Clause) -> tuple[Piece, ...]:
+    @override
+    def make_verb(self, clause: Clause, agreement: str) -> tuple[WordForm, ...]:
         form = self.lexicon[clause.verb].columns[1 + clause.tense]
-        return (*[NOT] * clause.negated, Piece(form, "VERB", HEAD + TENSE))
+        return (*[NOT] * clause.negated, WordForm(form, "VERB", HEAD + TENSE))
 
     @override
-    def clause(self, clause: Clause, position: Position) -> Parts:
-        key = (clause.verb, clause.tense, clause.negated)
-        who = (SUBJECT, self.thing(clause.subject))
-        does = (VERB, self.kept(key, lambda: self._make_verb(clause)))
+    def clause(self, clause: Clause, position: Position) -> Realisation:
+        who, does = self.subject(clause.subject), self.verb(clause)
         what, where, when = self.adjuncts(clause, "acc")
         if clause.fronted:
             return [*when, who, does, *what, *where]
@@ -102,38 +92,23 @@ class Spanish(Grammar):
         return [who, does, *what, *where, *when]
 
     @override
-    def quality(self, quality: Quality, position: Position) -> Parts:
-        gender = self.lexicon[quality.subject.noun].columns[0]
-        return [
-            (SUBJECT, self.thing(quality.subject)),
-            (VERB, self.kept((gender, *quality[1:]), lambda: self._make_quality(quality, gender))),
-        ]
-
-    def _make_quality(self, quality: Quality, gender: str) -> tuple[Piece, ...]:
+    def make_quality(self, quality: Quality, gender: str) -> tuple[WordForm, ...]:
         be = self.lexicon[quality.adjective].options.get("be", "es")
         return (
             *[NOT] * quality.negated,
-            Piece(be, "AUX", TENSE),
-            *[Piece("muy", "ADV", DEGREE)] * quality.very,
-            Piece(self._adjective(quality.adjective, gender, plural=False), "ADJ"),
+            WordForm(be, "AUX", TENSE),
+            *[WordForm("muy", "ADV", DEGREE)] * quality.very,
+            WordForm(self._adjective(quality.adjective, gender, plural=False), "ADJ"),
         )
 
     @override
-    def location(self, location: Location, position: Position) -> Parts:
-        negated = location.negated
-        be = self.kept(("be", negated), lambda: (*[NOT] * negated, Piece("está", "AUX", TENSE)))
-        return [
-            (SUBJECT, self.thing(location.subject)),
-            (VERB, be),
-            (PLACE, self.place(location.place)),
-        ]
+    def make_copula(self, location: Location) -> tuple[WordForm, ...]:
+        return (*[NOT] * location.negated, WordForm("está", "AUX", TENSE))
 
     @override
-    def make_entity(self, entity: str, case: str) -> tuple[Piece, ...]:
-        name = self.name_pieces(entity)
-        if case == "in":
-            return (Piece("en", "ADP", RELATION), *name)
+    def make_entity(self, entity: str, case: str) -> tuple[WordForm, ...]:
         if case == "the":
+            name = self.name_forms(entity)
             article = "la" if name[0].form in FEMININE_CURRENCIES else "el"
-            return (Piece(article, "DET", DEFINITE), *name)
-        return name
+            return (WordForm(article, "DET", DEFINITE), *name)
+        return super().make_entity(entity, case)

@@ -6,29 +6,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
-from isoglot.testbed.languages.base import Grammar, Position
-from isoglot.testbed.languages.nodes import (
-    ADJECTIVE,
-    COUNT,
-    DEGREE,
-    HEAD,
-    NEGATION,
-    PLACE,
-    RELATION,
-    SUBJECT,
-    TENSE,
-    VERB,
-)
-from isoglot.testbed.meaning import Tense
-from isoglot.testbed.phrase import Piece
+from isoglot.testbed.languages.grammar import Grammar, Position
+from isoglot.testbed.meaning import ADJECTIVE, CASE, COUNT, DEGREE, HEAD, NEGATION, TENSE, Tense
+from isoglot.testbed.phrase import WordForm
 
 if TYPE_CHECKING:
     from isoglot.testbed.meaning import Clause, Location, Quality, Thing
-    from isoglot.testbed.phrase import Parts
+    from isoglot.testbed.phrase import Realisation
 
-NOT = Piece("नहीं", "PART", NEGATION)
-AGREEMENT = "mfMF"
-"""Genders: masculine, feminine; in capitals honoured, with plural agreement."""
+NOT = WordForm("नहीं", "PART", NEGATION)
+GENDERS = "mfMF"
+"""Masculine, feminine; in capitals honorific or plural, with plural agreement."""
 
 
 def future(stem: str, option: str | None) -> tuple[str, str]:
@@ -49,6 +37,7 @@ class Hindi(Grammar):
 
     language = "hi"
     stop = "।"
+    copula_last = True
     facts: ClassVar[dict[str, str]] = {
         "continent": "{s} {o} का/ADP/4 एक/DET/1 देश/NOUN/0 है/AUX/5",
         "official": "{o} {s} की/ADP/4 आधिकारिक/ADJ/2 भाषा/NOUN/0 है/AUX/5",
@@ -59,30 +48,32 @@ class Hindi(Grammar):
     }
 
     @override
-    def make_thing(self, thing: Thing, case: str) -> tuple[Piece, ...]:
+    def make_who(self, case: str) -> tuple[WordForm, ...]:
+        return (WordForm("किसने", "PRON"),) if case == "ne" else super().make_who(case)
+
+    @override
+    def make_thing(self, thing: Thing, case: str) -> tuple[WordForm, ...]:
         entry = self.lexicon[thing.noun]
         gender, word = entry.columns
-        if thing.noun == "who":
-            return (Piece("किसने" if case == "ne" else word, "PRON"),)
         marker = "ने" if case == "ne" else ""
-        if case == "acc" and entry.category in ("person", "animal"):
+        if case == "acc" and self.is_animate(thing):
             marker = "को"
         oblique = bool(marker)
-        pieces = []
+        forms = []
         if thing.number:
-            pieces.append(Piece(self.lexicon[thing.number].columns[0], "NUM", COUNT))
+            forms.append(WordForm(self.lexicon[thing.number].columns[0], "NUM", COUNT))
         if thing.adjective:
             plural = bool(thing.number) or oblique or gender == "M"
             form = self._adjective(thing.adjective, gender, plural=plural)
-            pieces.append(Piece(form, "ADJ", ADJECTIVE))
+            forms.append(WordForm(form, "ADJ", ADJECTIVE))
         if thing.number:
             word = entry.options["pl"]
         elif oblique:
             word = entry.options.get("obl", word)
-        pieces += [Piece(part, "NOUN") for part in word.split()]
+        forms += [WordForm(part, "NOUN") for part in word.split()]
         if marker:
-            pieces.append(Piece(marker, "ADP", RELATION))
-        return tuple(pieces)
+            forms.append(WordForm(marker, "ADP", CASE))
+        return tuple(forms)
 
     def _adjective(self, adjective: str, gender: str, *, plural: bool) -> str:
         """An adjective; `plural` stands for the oblique, too, which looks the same."""
@@ -100,77 +91,64 @@ class Hindi(Grammar):
         transitive = clause.object is not None or "ne" in entry.options
         return clause.tense == Tense.PAST and transitive
 
-    def _agreement(self, clause: Clause) -> int:
-        """Index into `AGREEMENT` of what the verb agrees with: subject, object, or nothing."""
+    def _agreement(self, clause: Clause) -> str:
+        """The gender that the verb agrees with: the subject's, the object's, or masculine."""
         if not self._marked(clause):
-            return AGREEMENT.index(self.lexicon[clause.subject.noun].columns[0])
+            return self.gender(clause.subject)
         thing = clause.object
-        if thing is None or self.lexicon[thing.noun].category in ("person", "animal"):
-            return 0
-        return AGREEMENT.index(self.lexicon[thing.noun].columns[0]) + 2 * bool(thing.number)
+        if thing is None or self.is_animate(thing):
+            return "m"
+        return GENDERS[GENDERS.index(self.gender(thing)) + 2 * bool(thing.number)]
 
-    def _make_verb(self, clause: Clause, agreement: int) -> tuple[Piece, ...]:
+    @override
+    def make_verb(self, clause: Clause, agreement: str) -> tuple[WordForm, ...]:
+        number = GENDERS.index(agreement)
         entry = self.lexicon[clause.verb]
         stem = entry.columns[0]
         negation = [NOT] * clause.negated
-        be: list[Piece] = []
+        be: list[WordForm] = []
         if clause.tense == Tense.PRESENT:
-            form = stem + ("ता", "ती", "ते", "ती")[agreement]
-            if clause.negated and agreement == 3:
+            form = stem + ("ता", "ती", "ते", "ती")[number]
+            if clause.negated and number == 3:
                 form = stem + "तीं"  # the plural shows here, for want of हैं
             elif not clause.negated:
-                be = [Piece("है" if agreement < 2 else "हैं", "AUX", TENSE)]
+                be = [WordForm("है" if number < 2 else "हैं", "AUX", TENSE)]
         elif clause.tense == Tense.PAST:
             listed = entry.options.get("past")
-            forms = listed.replace("_", " ").split(",") if listed else perfective(stem)
-            form = forms[agreement]
+            past = listed.replace("_", " ").split(",") if listed else perfective(stem)
+            form = past[number]
         else:
             stems = future(stem, entry.options.get("fut"))
-            form = stems[agreement > 1].replace("_", " ") + ("गा", "गी", "गे", "गी")[agreement]
+            form = stems[number > 1].replace("_", " ") + ("गा", "गी", "गे", "गी")[number]
         *nouns, verb = form.split()
         kinds = HEAD if be else HEAD + TENSE
-        before = [Piece(noun, "NOUN") for noun in nouns]
-        return (*before, *negation, Piece(verb, "VERB", kinds), *be)
+        before = [WordForm(noun, "NOUN") for noun in nouns]
+        return (*before, *negation, WordForm(verb, "VERB", kinds), *be)
 
     @override
-    def clause(self, clause: Clause, position: Position) -> Parts:
-        agreement = self._agreement(clause)
-        key = (clause.verb, clause.tense, clause.negated, agreement)
-        who = (SUBJECT, self.thing(clause.subject, "ne" if self._marked(clause) else ""))
-        does = (VERB, self.kept(key, lambda: self._make_verb(clause, agreement)))
+    def clause(self, clause: Clause, position: Position) -> Realisation:
+        who = self.subject(clause.subject, "ne" if self._marked(clause) else "")
+        does = self.verb(clause, self._agreement(clause))
         what, where, when = self.adjuncts(clause, "acc")
         if clause.fronted:
             return [*when, who, *where, *what, does]
         return [who, *when, *where, *what, does]
 
     @override
-    def quality(self, quality: Quality, position: Position) -> Parts:
-        gender = self.lexicon[quality.subject.noun].columns[0]
-        return [
-            (SUBJECT, self.thing(quality.subject)),
-            (VERB, self.kept((gender, *quality[1:]), lambda: self._make_quality(quality, gender))),
-        ]
-
-    def _make_quality(self, quality: Quality, gender: str) -> tuple[Piece, ...]:
+    def make_quality(self, quality: Quality, gender: str) -> tuple[WordForm, ...]:
         return (
-            *[Piece("बहुत", "ADV", DEGREE)] * quality.very,
-            Piece(self._adjective(quality.adjective, gender, plural=gender == "M"), "ADJ"),
+            *[WordForm("बहुत", "ADV", DEGREE)] * quality.very,
+            WordForm(self._adjective(quality.adjective, gender, plural=gender == "M"), "ADJ"),
             *[NOT] * quality.negated,
-            Piece("हैं" if gender in "MF" else "है", "AUX", TENSE),
+            WordForm("हैं" if gender in "MF" else "है", "AUX", TENSE),
         )
 
     @override
-    def location(self, location: Location, position: Position) -> Parts:
-        honoured = self.lexicon[location.subject.noun].columns[0] in "MF"
-        be = Piece("हैं" if honoured else "है", "AUX", TENSE)
-        key = ("be", location.negated, honoured)
-        return [
-            (SUBJECT, self.thing(location.subject)),
-            (PLACE, self.place(location.place)),
-            (VERB, self.kept(key, lambda: (*[NOT] * location.negated, be))),
-        ]
+    def make_copula(self, location: Location) -> tuple[WordForm, ...]:
+        form = "हैं" if self.gender(location.subject) in "MF" else "है"
+        return (*[NOT] * location.negated, WordForm(form, "AUX", TENSE))
 
     @override
-    def make_entity(self, entity: str, case: str) -> tuple[Piece, ...]:
-        name = self.name_pieces(entity)
-        return (*name, Piece("में", "ADP", RELATION)) if case == "in" else name
+    def make_entity(self, entity: str, case: str) -> tuple[WordForm, ...]:
+        name = self.name_forms(entity)
+        return (*name, WordForm("में", "ADP", CASE)) if case == "in" else name

@@ -6,27 +6,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
-from isoglot.testbed.languages.base import Grammar, Position
-from isoglot.testbed.languages.nodes import (
-    ADJECTIVE,
-    COUNT,
-    DEGREE,
-    HEAD,
-    NEGATION,
-    PLACE,
-    RELATION,
-    SUBJECT,
-    TENSE,
-    VERB,
-)
-from isoglot.testbed.meaning import Tense
-from isoglot.testbed.phrase import Piece
+from isoglot.testbed.languages.grammar import Grammar, Position
+from isoglot.testbed.meaning import ADJECTIVE, CASE, COUNT, DEGREE, HEAD, NEGATION, TENSE, Tense
+from isoglot.testbed.phrase import WordForm
 
 if TYPE_CHECKING:
     from isoglot.testbed.meaning import Clause, Location, Quality, Thing
-    from isoglot.testbed.phrase import Parts
+    from isoglot.testbed.phrase import Realisation
 
-NOT = Piece("не", "PART", NEGATION)
+NOT = WordForm("не", "PART", NEGATION)
 ISLANDS = frozenset(["CU", "MG", "JM", "CY", "MT"])
 """Countries one is "на", not "в"."""
 OBLIQUE = {
@@ -80,30 +68,27 @@ class Russian(Grammar):
     }
 
     @override
-    def spaced(self, before: Piece, piece: Piece) -> bool:
-        return piece.upos != "PUNCT" or piece.form == "—"
+    def spaced(self, before: WordForm, form: WordForm) -> bool:
+        return form.upos != "PUNCT" or form.form == "—"
 
     @override
-    def make_thing(self, thing: Thing, case: str) -> tuple[Piece, ...]:
+    def make_thing(self, thing: Thing, case: str) -> tuple[WordForm, ...]:
         entry = self.lexicon[thing.noun]
         gender, word = entry.columns
-        if thing.noun == "who":
-            return (Piece(word, "PRON"),)
-        animate = entry.category in ("person", "animal")
         adjectives = []
         if thing.adjective:
-            form = self._adjective(thing, gender, case, animate=animate)
-            adjectives.append(Piece(form, "ADJ", ADJECTIVE))
+            form = self._adjective(thing, gender, case)
+            adjectives.append(WordForm(form, "ADJ", ADJECTIVE))
         if thing.number:
-            number = Piece(self.lexicon[thing.number].columns[0], "NUM", COUNT)
+            number = WordForm(self.lexicon[thing.number].columns[0], "NUM", COUNT)
             noun = entry.options["g" if thing.number in FEW else "gp"]
-            return (number, *adjectives, Piece(noun, "NOUN"))
+            return (number, *adjectives, WordForm(noun, "NOUN"))
         if case == "acc":
             regular = {"а": word[:-1] + "у", "я": word[:-1] + "ю"}.get(word[-1], word)
             word = entry.options.get("acc", regular if gender == "f" else word)
-        return (*adjectives, Piece(word, "NOUN"))
+        return (*adjectives, WordForm(word, "NOUN"))
 
-    def _adjective(self, thing: Thing, gender: str, case: str, *, animate: bool) -> str:
+    def _adjective(self, thing: Thing, gender: str, case: str) -> str:
         masculine, feminine, neuter = self.lexicon[thing.adjective].columns
         if thing.number:
             soft = masculine.endswith("ий") or masculine[-3] in "гкхжшчщ"
@@ -111,73 +96,56 @@ class Russian(Grammar):
             return masculine[:-2] + ("и" if soft else "ы") + ("е" if nominative else "х")
         if case == "acc" and gender == "f":
             return feminine[:-2] + ("юю" if feminine.endswith("яя") else "ую")
-        if case == "acc" and gender == "m" and animate:
+        if case == "acc" and gender == "m" and self.is_animate(thing):
             return neuter[:-1] + "го"
         return {"m": masculine, "f": feminine, "n": neuter}[gender]
 
-    def _make_verb(self, clause: Clause) -> tuple[Piece, ...]:
+    @override
+    def make_verb(self, clause: Clause, agreement: str) -> tuple[WordForm, ...]:
         form = self.lexicon[clause.verb].columns[1 + clause.tense]
-        feminine = self.lexicon[clause.subject.noun].columns[0] == "f"
-        if clause.tense == Tense.PAST and feminine:
+        if clause.tense == Tense.PAST and agreement == "f":
             form = form[:-2] + "ась" if form.endswith("ся") else form + "а"
         negation = [NOT] * clause.negated
         if " " in form:
             auxiliary, infinitive = form.split()
-            return (*negation, Piece(auxiliary, "AUX", TENSE), Piece(infinitive, "VERB"))
-        return (*negation, Piece(form, "VERB", HEAD + TENSE))
+            return (*negation, WordForm(auxiliary, "AUX", TENSE), WordForm(infinitive, "VERB"))
+        return (*negation, WordForm(form, "VERB", HEAD + TENSE))
 
     @override
-    def clause(self, clause: Clause, position: Position) -> Parts:
-        gender = self.lexicon[clause.subject.noun].columns[0]
-        key = (clause.verb, clause.tense, clause.negated, gender)
-        who = (SUBJECT, self.thing(clause.subject))
-        does = (VERB, self.kept(key, lambda: self._make_verb(clause)))
+    def clause(self, clause: Clause, position: Position) -> Realisation:
+        who = self.subject(clause.subject)
+        does = self.verb(clause, self.gender(clause.subject))
         what, where, when = self.adjuncts(clause, "acc")
         if clause.fronted:
             return [*when, who, does, *what, *where]
         return [who, *when, does, *what, *where]
 
     @override
-    def quality(self, quality: Quality, position: Position) -> Parts:
-        gender = self.lexicon[quality.subject.noun].columns[0]
-        return [
-            (SUBJECT, self.thing(quality.subject)),
-            (VERB, self.kept((gender, *quality[1:]), lambda: self._make_quality(quality, gender))),
-        ]
-
-    def _make_quality(self, quality: Quality, gender: str) -> tuple[Piece, ...]:
+    def make_quality(self, quality: Quality, gender: str) -> tuple[WordForm, ...]:
         form = self.lexicon[quality.adjective].columns["mfn".index(gender)]
         return (
             *[NOT] * quality.negated,
-            *[Piece("очень", "ADV", DEGREE)] * quality.very,
-            Piece(form, "ADJ"),
+            *[WordForm("очень", "ADV", DEGREE)] * quality.very,
+            WordForm(form, "ADJ"),
         )
 
     @override
-    def location(self, location: Location, position: Position) -> Parts:
-        be = self.kept(
-            ("be", location.negated),
-            lambda: (*[NOT] * location.negated, Piece("находится", "VERB", TENSE)),
-        )
-        return [
-            (SUBJECT, self.thing(location.subject)),
-            (VERB, be),
-            (PLACE, self.place(location.place)),
-        ]
+    def make_copula(self, location: Location) -> tuple[WordForm, ...]:
+        return (*[NOT] * location.negated, WordForm("находится", "VERB", TENSE))
 
     @override
-    def make_entity(self, entity: str, case: str) -> tuple[Piece, ...]:
+    def make_entity(self, entity: str, case: str) -> tuple[WordForm, ...]:
         name = self.names[entity]
         if case == "gen":
-            return self.name_pieces(entity, genitive(name))
+            return self.name_forms(entity, genitive(name))
         if case == "in":
             island = entity.removeprefix("territory:") in ISLANDS
             preposition = "на" if island else "во" if name.startswith(("Вь", "Фр")) else "в"
-            pieces = self.name_pieces(entity, prepositional(name))
-            return (Piece(preposition, "ADP", RELATION), *pieces)
+            forms = self.name_forms(entity, prepositional(name))
+            return (WordForm(preposition, "ADP", CASE), *forms)
         if case == "by":
             if name.endswith("кий"):
-                return self.name_pieces(entity, f"по-{name[:-1]}")
-            pieces = self.name_pieces(entity, "иврите" if name == "иврит" else name)
-            return (Piece("на", "ADP", RELATION), *pieces)
-        return self.name_pieces(entity)
+                return self.name_forms(entity, f"по-{name[:-1]}")
+            forms = self.name_forms(entity, "иврите" if name == "иврит" else name)
+            return (WordForm("на", "ADP", CASE), *forms)
+        return self.name_forms(entity)

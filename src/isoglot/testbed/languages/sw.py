@@ -6,24 +6,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
-from isoglot.testbed.languages.base import Grammar, Position
-from isoglot.testbed.languages.nodes import (
-    ADJECTIVE,
-    COUNT,
-    DEGREE,
-    HEAD,
-    NEGATION,
-    PLACE,
-    RELATION,
-    SUBJECT,
-    TENSE,
-    VERB,
-)
-from isoglot.testbed.phrase import Piece
+from isoglot.testbed.languages.grammar import Grammar, Position
+from isoglot.testbed.meaning import ADJECTIVE, COUNT, DEGREE, HEAD, NEGATION, TENSE
+from isoglot.testbed.phrase import WordForm
 
 if TYPE_CHECKING:
     from isoglot.testbed.meaning import Clause, Location, Quality, Thing
-    from isoglot.testbed.phrase import Parts
+    from isoglot.testbed.phrase import Realisation
 
 PREFIXES = {"1": "m", "3": "m", "4": "mi", "5": "", "6": "ma", "7": "ki", "8": "vi"}
 """Class -> prefix of an adjective; classes 9 and 10 have a form of their own."""
@@ -39,6 +28,7 @@ class Swahili(Grammar):
     """Realises meanings in Swahili."""
 
     language = "sw"
+    preposition = "nchini"
     facts: ClassVar[dict[str, str]] = {
         "continent": "{s} ni/AUX/5 nchi/NOUN/0 ya/ADP/4 {o}",
         "official": "{o} ni/AUX/5 lugha/NOUN/0 rasmi/ADJ/2 ya/ADP/4 {s}",
@@ -49,31 +39,32 @@ class Swahili(Grammar):
     }
 
     @override
-    def make_thing(self, thing: Thing, case: str) -> tuple[Piece, ...]:
+    def make_thing(self, thing: Thing, case: str) -> tuple[WordForm, ...]:
         entry = self.lexicon[thing.noun]
         noun_class, word = entry.columns
-        if thing.noun == "who":
-            return (Piece(word, "PRON"),)
         if thing.number:
             noun_class = entry.options.get("plclass", PLURALS[noun_class])
             word = entry.options["pl"]
         of = CONNECTORS[noun_class]
-        pieces = [Piece(part, "ADP" if part == of else "NOUN") for part in word.split()]
+        forms = [WordForm(part, "ADP" if part == of else "NOUN") for part in word.split()]
         if thing.adjective:
-            pieces += self._adjective(thing.adjective, noun_class, ADJECTIVE)
+            forms += self._adjective(thing.adjective, noun_class, ADJECTIVE)
         if thing.number:
             number = self.lexicon[thing.number].columns[0]
             if number.startswith("-"):
                 number = PREFIXES.get(noun_class, "") + number[1:]
-            pieces.append(Piece(number, "NUM", COUNT))
-        return tuple(pieces)
+            forms.append(WordForm(number, "NUM", COUNT))
+        return tuple(forms)
 
-    def _adjective(self, adjective: str, noun_class: str, kinds: tuple[int, ...]) -> list[Piece]:
+    def _adjective(self, adjective: str, noun_class: str, kinds: tuple[int, ...]) -> list[WordForm]:
         entry = self.lexicon[adjective]
         word = entry.columns[0]
         if word.startswith("A "):
             connector, *rest = (CONNECTORS[noun_class], *word.split()[1:])
-            return [Piece(connector, "ADP", kinds), *(Piece(part, "NOUN", kinds) for part in rest)]
+            return [
+                WordForm(connector, "ADP", kinds),
+                *(WordForm(part, "NOUN", kinds) for part in rest),
+            ]
         if word.startswith("-"):
             stem, options = word[1:], entry.options
             if noun_class in ("9", "10"):
@@ -83,67 +74,52 @@ class Swahili(Grammar):
             else:
                 prefix = PREFIXES[noun_class]
                 word = (BEFORE_VOWEL[prefix] if stem[0] in "aeiou" else prefix) + stem
-        return [Piece(part, "ADJ", kinds) for part in word.split()]
+        return [WordForm(part, "ADJ", kinds) for part in word.split()]
 
-    def _make_verb(self, clause: Clause, marker: str) -> tuple[Piece, ...]:
+    @override
+    def make_verb(self, clause: Clause, agreement: str) -> tuple[WordForm, ...]:
         entry = self.lexicon[clause.verb]
         kinds = HEAD + TENSE + NEGATION if clause.negated else HEAD + TENSE
         if "forms" in entry.options:
             form = entry.options["forms"].split(",")[clause.tense + 3 * clause.negated]
         elif clause.negated:
-            stem = marker + entry.columns[0]
+            stem = agreement + entry.columns[0]
             present = stem[:-1] + "i" if stem.endswith("a") else stem
             form = ("ha" + present, "haku" + stem, "hata" + stem)[clause.tense]
         else:
-            form = ("ana", "ali", "ata")[clause.tense] + marker + entry.columns[0]
+            form = ("ana", "ali", "ata")[clause.tense] + agreement + entry.columns[0]
         verb, *nouns = form.split("_")
-        return (Piece(verb, "VERB", kinds), *(Piece(noun, "NOUN") for noun in nouns))
+        return (WordForm(verb, "VERB", kinds), *(WordForm(noun, "NOUN") for noun in nouns))
 
     def _object_marker(self, clause: Clause) -> str:
-        """A living object is announced in the verb."""
+        """The prefix that marks an animate object in the verb."""
         thing = clause.object
-        if thing is None or self.lexicon[thing.noun].category not in ("person", "animal"):
+        if thing is None or not self.is_animate(thing):
             return ""
         return "mw" if self.lexicon[clause.verb].columns[0][0] in "aeiou" else "m"
 
     @override
-    def clause(self, clause: Clause, position: Position) -> Parts:
-        marker = self._object_marker(clause)
-        key = (clause.verb, clause.tense, clause.negated, marker)
-        who = (SUBJECT, self.thing(clause.subject))
-        does = (VERB, self.kept(key, lambda: self._make_verb(clause, marker)))
+    def clause(self, clause: Clause, position: Position) -> Realisation:
+        who = self.subject(clause.subject)
+        does = self.verb(clause, self._object_marker(clause))
         what, where, when = self.adjuncts(clause)
         if clause.fronted:
             return [*when, who, does, *what, *where]
         return [who, does, *what, *where, *when]
 
     @override
-    def quality(self, quality: Quality, position: Position) -> Parts:
-        noun_class = self.lexicon[quality.subject.noun].columns[0]
-        key = (noun_class, *quality[1:])
-        return [
-            (SUBJECT, self.thing(quality.subject)),
-            (VERB, self.kept(key, lambda: self._make_quality(quality, noun_class))),
-        ]
-
-    def _make_quality(self, quality: Quality, noun_class: str) -> tuple[Piece, ...]:
-        be = Piece("si", "AUX", TENSE + NEGATION) if quality.negated else Piece("ni", "AUX", TENSE)
-        very = [Piece("sana", "ADV", DEGREE)] * quality.very
-        return (be, *self._adjective(quality.adjective, noun_class, HEAD), *very)
+    def make_quality(self, quality: Quality, gender: str) -> tuple[WordForm, ...]:
+        be = (
+            WordForm("si", "AUX", TENSE + NEGATION)
+            if quality.negated
+            else WordForm("ni", "AUX", TENSE)
+        )
+        very = [WordForm("sana", "ADV", DEGREE)] * quality.very
+        return (be, *self._adjective(quality.adjective, gender, HEAD), *very)
 
     @override
-    def location(self, location: Location, position: Position) -> Parts:
-        form = PLACED[self.lexicon[location.subject.noun].columns[0]]
-        be = Piece(form, "AUX", TENSE)
+    def make_copula(self, location: Location) -> tuple[WordForm, ...]:
+        form = PLACED[self.gender(location.subject)]
         if location.negated:
-            be = Piece("ha" + form, "AUX", TENSE + NEGATION)
-        return [
-            (SUBJECT, self.thing(location.subject)),
-            (VERB, self.kept((be,), lambda: (be,))),
-            (PLACE, self.place(location.place)),
-        ]
-
-    @override
-    def make_entity(self, entity: str, case: str) -> tuple[Piece, ...]:
-        name = self.name_pieces(entity)
-        return (Piece("nchini", "ADP", RELATION), *name) if case == "in" else name
+            return (WordForm("ha" + form, "AUX", TENSE + NEGATION),)
+        return (WordForm(form, "AUX", TENSE),)

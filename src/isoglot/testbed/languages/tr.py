@@ -6,28 +6,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
-from isoglot.testbed.languages.base import Grammar, Position
-from isoglot.testbed.languages.nodes import (
-    ADJECTIVE,
-    COUNT,
-    DEGREE,
-    HEAD,
-    NEGATION,
-    PLACE,
-    RELATION,
-    SUBJECT,
-    TENSE,
-    VERB,
-)
-from isoglot.testbed.phrase import Piece
+from isoglot.testbed.languages.grammar import Grammar, Position
+from isoglot.testbed.meaning import ADJECTIVE, CASE, COUNT, DEGREE, HEAD, NEGATION, TENSE
+from isoglot.testbed.phrase import WordForm
 
 if TYPE_CHECKING:
     from isoglot.testbed.meaning import Clause, Location, Quality, Thing
-    from isoglot.testbed.phrase import Parts
+    from isoglot.testbed.phrase import Realisation
 
 VOWELS = {"a": "ı", "ı": "ı", "â": "ı", "e": "i", "i": "i", "o": "u", "u": "u", "ö": "ü", "ü": "ü"}
 """Vowel -> the high vowel that follows it in an ending."""
 VOICELESS = "fstkçşhp"
+NOT = WordForm("değil", "AUX", NEGATION + TENSE)
 SOFT_L = frozenset({"Nepal"})
 """Words whose last "l" wants front vowels after it, whatever comes before."""
 
@@ -54,6 +44,8 @@ class Turkish(Grammar):
     """Realises meanings in Turkish."""
 
     language = "tr"
+    has_gender = False
+    copula_last = True
     facts: ClassVar[dict[str, str]] = {
         "continent": "{s} ,/PUNCT/3 {o:in} bir/DET/1 ülkedir/NOUN/05",
         "official": "{o} ,/PUNCT/3 {s:gen} resmî/ADJ/2 dilidir/NOUN/05",
@@ -68,25 +60,24 @@ class Turkish(Grammar):
         return ("İ" if text[0] == "i" else text[0].upper()) + text[1:]
 
     @override
-    def make_thing(self, thing: Thing, case: str) -> tuple[Piece, ...]:
+    def make_thing(self, thing: Thing, case: str) -> tuple[WordForm, ...]:
         entry = self.lexicon[thing.noun]
-        if thing.noun == "who":
-            return (Piece(entry.columns[0], "PRON"),)
         form = entry.columns[case == "acc" and not thing.number]
-        pieces = [Piece(word, "NOUN") for word in form.split()]
+        forms = [WordForm(word, "NOUN") for word in form.split()]
         if thing.adjective:
-            pieces.insert(0, Piece(self.lexicon[thing.adjective].columns[0], "ADJ", ADJECTIVE))
+            forms.insert(0, WordForm(self.lexicon[thing.adjective].columns[0], "ADJ", ADJECTIVE))
         if thing.number:
-            pieces.insert(0, Piece(self.lexicon[thing.number].columns[0], "NUM", COUNT))
-        return tuple(pieces)
+            forms.insert(0, WordForm(self.lexicon[thing.number].columns[0], "NUM", COUNT))
+        return tuple(forms)
 
     @override
-    def make_place(self, place: str) -> tuple[Piece, ...]:
+    def make_place(self, place: str) -> tuple[WordForm, ...]:
         entry = self.lexicon[place]
         regular = entry.columns[0] + locative_ending(entry.columns[0])
-        return (Piece(entry.options.get("loc", regular), "NOUN", HEAD + RELATION),)
+        return (WordForm(entry.options.get("loc", regular), "NOUN", HEAD + CASE),)
 
-    def _make_verb(self, clause: Clause) -> tuple[Piece, ...]:
+    @override
+    def make_verb(self, clause: Clause, agreement: str) -> tuple[WordForm, ...]:
         stem, *forms = self.lexicon[clause.verb].columns
         form, kinds = forms[clause.tense], HEAD + TENSE
         if clause.negated:
@@ -100,51 +91,36 @@ class Turkish(Grammar):
             )
             form = stem + endings[clause.tense]
         *nouns, verb = form.split()
-        return (*(Piece(noun, "NOUN") for noun in nouns), Piece(verb, "VERB", kinds))
+        return (*(WordForm(noun, "NOUN") for noun in nouns), WordForm(verb, "VERB", kinds))
 
     @override
-    def clause(self, clause: Clause, position: Position) -> Parts:
-        key = (clause.verb, clause.tense, clause.negated)
-        who = (SUBJECT, self.thing(clause.subject))
-        does = (VERB, self.kept(key, lambda: self._make_verb(clause)))
+    def clause(self, clause: Clause, position: Position) -> Realisation:
+        who, does = self.subject(clause.subject), self.verb(clause)
         what, where, when = self.adjuncts(clause, "acc")
         if clause.fronted:
             return [*when, who, *where, *what, does]
         return [who, *when, *where, *what, does]
 
     @override
-    def quality(self, quality: Quality, position: Position) -> Parts:
-        return [
-            (SUBJECT, self.thing(quality.subject)),
-            (VERB, self.kept(quality[1:], lambda: self._make_quality(quality))),
-        ]
-
-    def _make_quality(self, quality: Quality) -> tuple[Piece, ...]:
+    def make_quality(self, quality: Quality, gender: str) -> tuple[WordForm, ...]:
         return (
-            *[Piece("çok", "ADV", DEGREE)] * quality.very,
-            Piece(self.lexicon[quality.adjective].columns[0], "ADJ"),
-            *[Piece("değil", "AUX", NEGATION + TENSE)] * quality.negated,
+            *[WordForm("çok", "ADV", DEGREE)] * quality.very,
+            WordForm(self.lexicon[quality.adjective].columns[0], "ADJ"),
+            *[NOT] * quality.negated,
         )
 
     @override
-    def location(self, location: Location, position: Position) -> Parts:
-        parts: Parts = [
-            (SUBJECT, self.thing(location.subject)),
-            (PLACE, self.place(location.place)),
-        ]
-        if location.negated:
-            negation = Piece("değil", "AUX", NEGATION + TENSE)
-            parts.append((VERB, self.kept(("not",), lambda: (negation,))))
-        return parts
+    def make_copula(self, location: Location) -> tuple[WordForm, ...]:
+        return (NOT,) * location.negated
 
     @override
-    def make_entity(self, entity: str, case: str) -> tuple[Piece, ...]:
-        pieces = self.name_pieces(entity)
-        last = pieces[-1]
+    def make_entity(self, entity: str, case: str) -> tuple[WordForm, ...]:
+        forms = self.name_forms(entity)
+        last = forms[-1]
         if case == "in":
             ending = locative_ending(last.form)
         elif case == "gen":
             ending = genitive_ending(last.form)
         else:
-            return pieces
-        return (*pieces[:-1], last._replace(form=f"{last.form}'{ending}", kinds=HEAD + RELATION))
+            return forms
+        return (*forms[:-1], last._replace(form=f"{last.form}'{ending}", kinds=HEAD + CASE))

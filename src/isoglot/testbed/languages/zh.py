@@ -6,26 +6,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
-from isoglot.testbed.languages.base import Grammar, Position
-from isoglot.testbed.languages.nodes import (
-    ADJECTIVE,
-    COUNT,
-    DEGREE,
-    NEGATION,
-    PLACE,
-    RELATION,
-    SUBJECT,
-    TENSE,
-    VERB,
-)
-from isoglot.testbed.meaning import Tense
-from isoglot.testbed.phrase import Piece
+from isoglot.testbed.languages.grammar import Grammar, Position
+from isoglot.testbed.meaning import ADJECTIVE, COUNT, DEGREE, NEGATION, TENSE, Tense
+from isoglot.testbed.phrase import WordForm
 
 if TYPE_CHECKING:
     from isoglot.testbed.meaning import Clause, Location, Quality, Thing
-    from isoglot.testbed.phrase import Parts
+    from isoglot.testbed.phrase import Realisation
 
-OF = Piece("的", "PART", ADJECTIVE)
+NOT = WordForm("不", "ADV", NEGATION)
+OF = WordForm("的", "PART", ADJECTIVE)
 
 
 class Chinese(Grammar):
@@ -34,6 +24,8 @@ class Chinese(Grammar):
     language = "zh"
     stop = "。"
     question_mark = "？"
+    has_gender = False
+    preposition = "在"
     facts: ClassVar[dict[str, str]] = {
         "continent": "{s} 是/AUX/5 {o} 的/PART/4 一/NUM/1 个/NOUN/1 国家/NOUN/0",
         "official": "{o} 是/AUX/5 {s} 的/PART/4 官方/NOUN/2 语言/NOUN/0",
@@ -44,83 +36,59 @@ class Chinese(Grammar):
     }
 
     @override
-    def spaced(self, before: Piece, piece: Piece) -> bool:
+    def spaced(self, before: WordForm, form: WordForm) -> bool:
         return False
 
     @override
-    def make_thing(self, thing: Thing, case: str) -> tuple[Piece, ...]:
+    def make_thing(self, thing: Thing, case: str) -> tuple[WordForm, ...]:
         entry = self.lexicon[thing.noun]
-        if thing.noun == "who":
-            return (Piece(entry.columns[0], "PRON"),)
-        pieces = []
+        forms = []
         if thing.number:
-            pieces.append(Piece(self.lexicon[thing.number].columns[0], "NUM", COUNT))
-            pieces.append(Piece(entry.options["mw"], "NOUN", COUNT))
+            forms.append(WordForm(self.lexicon[thing.number].columns[0], "NUM", COUNT))
+            forms.append(WordForm(entry.options["mw"], "NOUN", COUNT))
         if thing.adjective:
             adjective = self.lexicon[thing.adjective]
-            pieces.append(Piece(adjective.columns[0], "ADJ", ADJECTIVE))
+            forms.append(WordForm(adjective.columns[0], "ADJ", ADJECTIVE))
             if "de" not in adjective.options:
-                pieces.append(OF)
-        return (*pieces, Piece(entry.columns[0], "NOUN"))
+                forms.append(OF)
+        return (*forms, WordForm(entry.columns[0], "NOUN"))
 
-    def _make_verb(self, clause: Clause) -> tuple[Piece, ...]:
+    @override
+    def make_verb(self, clause: Clause, agreement: str) -> tuple[WordForm, ...]:
         entry = self.lexicon[clause.verb]
-        verb = Piece(entry.columns[0], "VERB")
+        verb = WordForm(entry.columns[0], "VERB")
         if clause.tense == Tense.FUTURE:
-            no = [Piece("不", "ADV", NEGATION)] * clause.negated
-            return (*no, Piece("会", "AUX", TENSE), verb)
+            return (*[NOT] * clause.negated, WordForm("会", "AUX", TENSE), verb)
         if clause.negated:
             form = "没有" if clause.tense == Tense.PAST else entry.options.get("neg", "不")
-            return (Piece(form, "ADV", NEGATION), verb)
+            return (WordForm(form, "ADV", NEGATION), verb)
         if clause.tense == Tense.PAST:
             form, _, aspect = entry.options.get("past", "").partition("_")
-            return (Piece(form or verb.form, "VERB"), Piece(aspect or "了", "AUX", TENSE))
+            return (WordForm(form or verb.form, "VERB"), WordForm(aspect or "了", "AUX", TENSE))
         return (verb,)
 
     @override
-    def clause(self, clause: Clause, position: Position) -> Parts:
-        key = (clause.verb, clause.tense, clause.negated)
-        who = (SUBJECT, self.thing(clause.subject))
-        does = self.kept(key, lambda: self._make_verb(clause))
+    def clause(self, clause: Clause, position: Position) -> Realisation:
+        who, does = self.subject(clause.subject), self.verb(clause)
         what, where, when = self.adjuncts(clause)
-        verb: Parts = [(VERB, does)]
+        verb: Realisation = [does]
         if where and (clause.negated or clause.tense == Tense.FUTURE):
             # The negation and 会 stand before the place: 没有在学校里读书.
-            *before, last = does.pieces
-            first = self.kept(("before", *key), lambda: tuple(before))
-            verb = [(VERB, first), *where, (VERB, self.kept((last,), lambda: (last,)))]
-            where = []
+            *before, last = (self.verb_form(form) for form in does[1].forms)
+            verb, where = [*before, *where, last], []
         if clause.fronted:
             return [*when, who, *where, *verb, *what]
         return [who, *when, *where, *verb, *what]
 
     @override
-    def quality(self, quality: Quality, position: Position) -> Parts:
-        return [
-            (SUBJECT, self.thing(quality.subject)),
-            (VERB, self.kept(quality[1:], lambda: self._make_quality(quality))),
-        ]
-
-    def _make_quality(self, quality: Quality) -> tuple[Piece, ...]:
-        adjective = Piece(self.lexicon[quality.adjective].columns[0], "ADJ")
+    def make_quality(self, quality: Quality, gender: str) -> tuple[WordForm, ...]:
+        adjective = WordForm(self.lexicon[quality.adjective].columns[0], "ADJ")
         if quality.negated:
-            return (Piece("不", "ADV", NEGATION), adjective)
+            return (NOT, adjective)
         if quality.very:
-            return (Piece("非常", "ADV", DEGREE), adjective)
-        return (Piece("很", "ADV", TENSE), adjective)
+            return (WordForm("非常", "ADV", DEGREE), adjective)
+        return (WordForm("很", "ADV", TENSE), adjective)
 
     @override
-    def location(self, location: Location, position: Position) -> Parts:
-        parts: Parts = [
-            (SUBJECT, self.thing(location.subject)),
-            (PLACE, self.place(location.place)),
-        ]
-        if location.negated:
-            no = self.kept(("not",), lambda: (Piece("不", "ADV", NEGATION),))
-            parts.insert(1, (VERB, no))
-        return parts
-
-    @override
-    def make_entity(self, entity: str, case: str) -> tuple[Piece, ...]:
-        name = self.name_pieces(entity)
-        return (Piece("在", "ADP", RELATION), *name) if case == "in" else name
+    def make_copula(self, location: Location) -> tuple[WordForm, ...]:
+        return (NOT,) if location.negated else ()

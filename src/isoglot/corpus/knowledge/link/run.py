@@ -1,36 +1,77 @@
-"""`isoglot knowledge link`: tables of dumps in, the knowledge of a prepared corpus out.
+"""`isoglot knowledge link`: tables of dumps in, the knowledge store of a prepared corpus out.
 
-    titles ─→ pages' entities ─→ descriptions ─→ entities ─┬→ links' entities ─→ mentions ─┬→ store
-                                                           └→ triples ────────────────────┘
+    titles -> page entities -> descriptions -> entities -+-> link entities -> mentions -+-> store
+                                                         +-> triples -------------------+
 
-An entity is an item that some page of a wanted language describes.
+Joins run on dataframes without text (`dataframes`, `joins`); tokenization is one task for each
+shard (`descriptions`, `mentions`). Each stage writes its result atomically to the work folder and
+is skipped where it exists. An entity is an item that has a page in a wanted language.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isoglot.corpus.corpus import Corpus
-from isoglot.corpus.disk import write_atomically, writing
-from isoglot.corpus.knowledge.link.inputs import Tables
-from isoglot.corpus.knowledge.link.stages import Stages
-from isoglot.corpus.knowledge.link.write import write_store
-from isoglot.corpus.knowledge.store import Knowledge
-from isoglot.corpus.knowledge.store_about import FILE, FOLDER
-from isoglot.corpus.relational import choose_engine
-from isoglot.errors import CorpusError
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from isoglot.atomic import write_bytes, write_errors, write_text
+from isoglot.corpus.engine.runner import StageRunner, no_progress
+from isoglot.corpus.knowledge import dataframes
+from isoglot.corpus.knowledge.extract_tables import ExtractedTables, shard_number
+from isoglot.corpus.knowledge.link import joins
+from isoglot.corpus.knowledge.link.descriptions import DescribeTask, SortedDescriptions, describe
+from isoglot.corpus.knowledge.link.mentions import MentionTask, mention
+from isoglot.corpus.knowledge.link.tokenize import open_shard
+from isoglot.corpus.knowledge.link.write_store import write_store
+from isoglot.corpus.knowledge.store import FOLDER, MANIFEST, Knowledge
+from isoglot.corpus.knowledge.store_writer import MAX_DESCRIPTION_TOKENS
+from isoglot.corpus.storage.corpus import Corpus
+from isoglot.errors import CorpusError, require
 
 if TYPE_CHECKING:
-    from isoglot.corpus.knowledge.link.settings import LinkConfig
-    from isoglot.corpus.knowledge.store_about import About
-    from isoglot.corpus.workshop import Progress
+    from isoglot.corpus.engine.runner import Progress
+    from isoglot.corpus.knowledge.store import KnowledgeManifest
+    from isoglot.types import LongArray
 
 WORK = ".linking"
-"""Folder of the corpus where results wait for the next stage; gone when linking is finished."""
+"""Work folder inside the corpus; removed when linking is finished."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkConfig:
+    """How tables of dumps become entities, descriptions, mentions and triples."""
+
+    languages: tuple[str, ...] = ()
+    """Wikipedias to use, by language code; empty: all that were extracted."""
+    max_redirects: int = 4
+    """Consecutive redirects that are followed."""
+    max_description_tokens: int = MAX_DESCRIPTION_TOKENS
+    """Tokens of a page's lead that describe its entity; XLM-K takes 256."""
+    max_mention_tokens: int = 64
+    """Mentions with more tokens are dropped."""
+    min_relation_triples: int = 1
+    """Relations with fewer triples are dropped."""
+    heldout_share: float = 0.01
+    """Share of the pages, and of the triples, that are held out of training."""
+    heldout_seed: int = 0
+    """Random seed of the choice of held-out pages and triples."""
+
+    def __post_init__(self) -> None:
+        require(self.max_redirects >= 1, "max_redirects must be 1 or more")
+        require(
+            1 <= self.max_description_tokens <= MAX_DESCRIPTION_TOKENS,
+            f"max_description_tokens must be from 1 to {MAX_DESCRIPTION_TOKENS}",
+        )
+        require(self.max_mention_tokens >= 1, "max_mention_tokens must be 1 or more")
+        require(self.min_relation_triples >= 1, "min_relation_triples must be 1 or more")
+        require(0 <= self.heldout_share < 1, "heldout_share must be from 0 to below 1")
 
 
 def link(
@@ -41,19 +82,13 @@ def link(
     workers: int = 1,
     cluster: str | None = None,
     progress: Progress | None = None,
-) -> About:
-    """Links the tables of dumps and writes the corpus's knowledge, unless it is there already.
+) -> KnowledgeManifest:
+    """Links the tables of `extract` and writes a corpus's knowledge store, unless up to date.
 
-    Args:
-        config: what is kept.
-        tables: the folder that `extract` wrote.
-        corpus: a prepared corpus; its tokenizer is used.
-        workers: processes that tokenize.
-        cluster: where joins run; see `isoglot.corpus.relational.choose_engine`.
-        progress: told how far each stage is.
+    `workers` processes tokenize; `cluster` says where joins run (`dataframes.choose_engine`).
     """
-    report = progress or _silent
-    found = Tables.open(Path(tables), config.languages)
+    report = progress or no_progress
+    found = ExtractedTables.open(Path(tables), config.languages)
     opened = Corpus.open(corpus, verify="never")
     settings = {**json.loads(json.dumps(asdict(config))), "tables": found.digest()}
     settings["languages"] = list(found.languages)
@@ -61,39 +96,202 @@ def link(
     if present is not None:
         report("up to date", 1, 1)
         return present
-    choose_engine(cluster)
-    work = _begin(opened, settings)
+    dataframes.choose_engine(cluster)
+    work = _work_folder(opened, settings)
     stages = Stages(found, opened, config, work)
-    stages.run(workers=workers, report=report)
-    about = write_store(stages, settings, report)
-    with writing(work):
+    stages.run(StageRunner(work=work, workers=workers, progress=report))
+    manifest = write_store(stages, settings, report)
+    with write_errors(work):
         shutil.rmtree(work)
-    return about
+    return manifest
 
 
-def _up_to_date(corpus: Corpus, settings: dict[str, Any]) -> About | None:
-    """What there is, if it was made of the same tables with the same settings and tokenizer."""
-    if not (corpus.folder / FOLDER / FILE).is_file():
+def _up_to_date(corpus: Corpus, settings: dict[str, Any]) -> KnowledgeManifest | None:
+    """The manifest of a store of the same tables, settings and tokenizer."""
+    if not (corpus.folder / FOLDER / MANIFEST).is_file():
         return None
     try:
         tokenizer = corpus.manifest.tokenizer.fingerprint
-        about = Knowledge.open(corpus.folder / FOLDER, tokenizer=tokenizer).about
-    except CorpusError:  # damaged, or of another tokenizer: made anew
+        manifest = Knowledge.open(corpus.folder / FOLDER, tokenizer=tokenizer).manifest
+    except CorpusError:  # damaged, or of another tokenizer: written again
         return None
-    return about if about.settings == settings else None
+    return manifest if manifest.settings == settings else None
 
 
-def _begin(corpus: Corpus, settings: dict[str, Any]) -> Path:
-    """The working folder; what a run with other settings left there goes away."""
+def _work_folder(corpus: Corpus, settings: dict[str, Any]) -> Path:
+    """The work folder, emptied if it was used with other settings."""
     work = corpus.folder / WORK
     key = json.dumps({**settings, "tokenizer": corpus.manifest.tokenizer.fingerprint})
-    mark = work / "settings.json"
-    if not mark.is_file() or mark.read_text(encoding="utf-8") != key:
-        with writing(work):
-            shutil.rmtree(work, ignore_errors=True)
-        write_atomically(mark, key.encode())
+    record = work / "settings.json"
+    if not record.is_file() or record.read_text(encoding="utf-8") != key:
+        shutil.rmtree(work, ignore_errors=True)
+        write_text(record, key)
     return work
 
 
-def _silent(stage: str, done: int, total: int | None) -> None:
-    """Progress nobody asked for."""
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The inputs of linking and the work folder of its stages."""
+
+    tables: ExtractedTables
+    corpus: Corpus
+    config: LinkConfig
+    work: Path
+
+    def run(self, runner: StageRunner) -> None:
+        """Runs the stages that are left."""
+        languages, report = self.tables.languages, runner.progress
+        for number, language in enumerate(languages):
+            report("titles", number, len(languages))
+            self._titles(language)
+            self._page_entities(language)
+        report("titles", len(languages), len(languages))
+        leads = [task for language in languages for task in self._describe_tasks(language)]
+        runner.run("descriptions", describe, leads)
+        self._entities()
+        for number, language in enumerate(languages):
+            report("links", number, len(languages))
+            self._link_entities(language)
+        report("links", len(languages), len(languages))
+        texts = [task for language in languages for task in self._mention_tasks(language)]
+        runner.run("mentions", mention, texts)
+        report("triples", 0, 1)
+        if not self.triples_folder.is_dir():
+            triples = joins.triple_status(self.claims(), self.known_items())
+            dataframes.write(triples, self.triples_folder)
+        report("triples", 1, 1)
+
+    @property
+    def entities_file(self) -> Path:
+        """The items with a description, ascending, as a numpy file."""
+        return self.work / "entities.npy"
+
+    @property
+    def triples_folder(self) -> Path:
+        """Every distinct claim: subject, relation, object, status."""
+        return self.work / "triples"
+
+    def entities(self) -> LongArray:
+        """The items with a description, ascending."""
+        found: LongArray = np.load(self.entities_file, mmap_mode="r")
+        return found
+
+    def description_shards(self, language: str) -> list[pa.Table]:
+        """The descriptions of a language."""
+        return [open_shard(task.output) for task in self._describe_tasks(language)]
+
+    def mention_shards(self, language: str) -> list[tuple[pa.Table, pa.Table]]:
+        """The sentences and the mentions of a language."""
+        tasks = self._mention_tasks(language)
+        return [(open_shard(task.output), open_shard(task.mentions)) for task in tasks]
+
+    def claims(self) -> Any:
+        """The claims of the dump: subject, relation, object."""
+        return dataframes.read(
+            self.tables.wikidata("claims"), ["subject", "relation", "object"]
+        ).exclude(dataframes.SHARD)
+
+    def known_items(self) -> Any:
+        """The items with a description, as a dataframe: item."""
+        return dataframes.read_folder(self.work / "entities")
+
+    def _describe_tasks(self, language: str) -> list[DescribeTask]:
+        return [
+            DescribeTask(
+                pages=shard,
+                entities=self._folder(language, "page-entities"),
+                max_tokens=self.config.max_description_tokens,
+                **self._task_of(shard, self._folder(language, "descriptions")),
+            )
+            for shard in self.tables.wikipedia(language, "pages")
+        ]
+
+    def _mention_tasks(self, language: str) -> list[MentionTask]:
+        return [
+            MentionTask(
+                sentences=shard,
+                links=self._folder(language, "link-entities"),
+                entities=self.entities_file,
+                max_tokens=self.config.max_mention_tokens,
+                **self._task_of(shard, self._folder(language, "sentences")),
+            )
+            for shard in self.tables.wikipedia(language, "sentences")
+        ]
+
+    def _task_of(self, shard: Path, folder: Path) -> dict[str, Any]:
+        """The fields of a `TokenizeTask`, without `max_tokens`."""
+        number, vocabulary = shard_number(shard), self.corpus.vocabulary
+        return {
+            "shard": number,
+            "tokenizer": self.corpus.tokenizer_folder,
+            "special": (vocabulary.cls, vocabulary.sep, vocabulary.pad, vocabulary.mask),
+            "output": folder / f"{number:05d}.arrow",
+        }
+
+    def _titles(self, language: str) -> None:
+        folder, unique = self._folder(language, "titles"), self._folder(language, "pages")
+        if folder.is_dir():
+            return
+        if not unique.is_dir():
+            columns = ["title", "kind", "redirect"]
+            pages = dataframes.read(self.tables.wikipedia(language, "pages"), columns)
+            dataframes.write(joins.unique_pages(pages), unique)
+        found = joins.resolve_titles(
+            dataframes.read_folder(unique),
+            dataframes.read_folder(self._sitelinks() / f"language={language}"),
+            joins.disambiguation_items(self.claims()),
+            max_redirects=self.config.max_redirects,
+        )
+        dataframes.write(found, folder)
+
+    def _sitelinks(self) -> Path:
+        """The sitelinks, partitioned by language."""
+        folder = self.work / "sitelinks"
+        if not folder.is_dir():
+            columns = ["language", "title", "item"]
+            links = dataframes.read(self.tables.wikidata("sitelinks"), columns)
+            dataframes.write(links.select(*columns), folder, by="language")
+        return folder
+
+    def _page_entities(self, language: str) -> None:
+        folder = self._folder(language, "page-entities")
+        if not folder.is_dir():
+            files = self.tables.wikipedia(language, "pages")
+            pages = dataframes.read(files, ["page", "title", "kind"])
+            titles = dataframes.read_folder(self._folder(language, "titles"))
+            dataframes.write(joins.page_entities(pages, titles), folder, by=dataframes.SHARD)
+
+    def _link_entities(self, language: str) -> None:
+        folder = self._folder(language, "link-entities")
+        if not folder.is_dir():
+            files = self.tables.wikipedia(language, "sentences")
+            found = joins.link_entities(
+                dataframes.read(files, ["page", "index", "links"]),
+                dataframes.read_folder(self._folder(language, "titles")),
+                dataframes.read_folder(self._folder(language, "page-entities")),
+            )
+            dataframes.write(found, folder, by=dataframes.SHARD)
+
+    def _entities(self) -> None:
+        if self.entities_file.is_file():
+            return
+        items = np.zeros(0, np.int64)
+        for language in self.tables.languages:
+            described = SortedDescriptions(self.description_shards(language))
+            items = np.union1d(items, described.items)
+        if not len(items):
+            raise CorpusError(
+                f"{self.tables.folder}: no page belongs to a Wikidata item, so no entity has a "
+                "description. Extract the Wikipedias and a Wikidata dump of about the same time, "
+                "with the same languages."
+            )
+        folder = self.work / "entities"
+        with write_errors(folder):
+            folder.mkdir(exist_ok=True)
+            pq.write_table(pa.table({"item": items}), folder / "items.parquet")
+        buffer = BytesIO()
+        np.save(buffer, items)
+        write_bytes(self.entities_file, buffer.getbuffer())
+
+    def _folder(self, language: str, stage: str) -> Path:
+        return self.work / language / stage

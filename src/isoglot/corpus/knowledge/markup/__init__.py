@@ -1,1 +1,1 @@
-"""Wikitext to plain sentences that remember where their links were."""
+"""Wikitext to plain sentences with the spans of their links."""

@@ -1,7 +1,7 @@
-"""Cuts plain text into sentences and gives each the links that stand in it.
+"""Splits plain text into sentences with their links.
 
-Rules by punctuation, fast and the same for all languages but for small tables: abbreviations, dots
-behind ordinal numbers, scripts that write no spaces. No cut ever falls inside a link.
+Punctuation rules, the same for all languages except for small tables: abbreviations, dots of
+ordinal numbers, scripts without spaces. Links are never split.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from isoglot.corpus.knowledge.markup.links import Linked
+    from isoglot.corpus.knowledge.markup.text import LinkedText
 
 _END = re.compile(r"[\n.!?…؟۔։।॥。！？｡]+[\"'”’»“)\]」』）]*[ \n]*")
 NO_SPACE = "。！？｡"
-"""Marks that end a sentence without a space behind them."""
+"""Marks that end a sentence without a following space."""
 _LETTER = re.compile(r"[^\W\d_]")
 _OPENING = "\"'“‘«„([¿¡"
 _DOTTED_ORDINALS = "de da nb nn no fi et lv cs sk sl hr sr bs hu tr is fo pl eu"
 _BY_SPACES = ("th", "lo", "km", "my", "bo", "dz", "shn")
-_CLAUSE = 160
-"""Where sentences have no end mark, a space ends one that is longer than this."""
+_MIN_CLAUSE_CHARS = 160
+"""Minimum characters of a sentence that ends at a space, in scripts without end marks."""
 _ABBREVIATIONS = {
     "": """mr mrs ms dr prof st sr jr vs inc ltd co corp no nos vol pp p cf al ca c fl b d gen col
         lt capt sgt rev hon gov sen rep jan feb mar apr jun jul aug sep sept oct nov dec ed eds est
@@ -52,21 +52,20 @@ class Sentence(NamedTuple):
     links: list[tuple[int, int, str]]
 
 
-class Splitter:
-    """Cuts the text of one language."""
+class SentenceSplitter:
+    """Splits the text of one language."""
 
     def __init__(self, language: str) -> None:
-        """`language` chooses the tables."""
         words = f"{_ABBREVIATIONS['']} {_ABBREVIATIONS.get(language, '')}"
         self._abbreviations = frozenset(words.split())
         self._ordinals = language in _DOTTED_ORDINALS.split()
         self._by_spaces = language in _BY_SPACES
 
-    def split(self, linked: Linked) -> Iterator[Sentence]:
-        """The sentences that have a letter; links of others are given with an empty text."""
+    def split(self, linked: LinkedText) -> Iterator[Sentence]:
+        """The sentences; one without a letter but with links is given with an empty text."""
         text, links = linked.text, linked.links
         taken = 0
-        for start, end in self._stretches(linked):
+        for start, end in self._spans(linked):
             sentence = text[start:end].lstrip()
             origin, first = end - len(sentence), taken
             sentence = sentence.rstrip()
@@ -75,13 +74,13 @@ class Splitter:
             if not _LETTER.search(sentence):
                 sentence = ""
             if sentence or taken > first:
+                mine = links[first:taken]
                 yield Sentence(
-                    sentence,
-                    [(x.start - origin, x.end - origin, x.target) for x in links[first:taken]],
+                    sentence, [(x.start - origin, x.end - origin, x.target) for x in mine]
                 )
 
-    def _stretches(self, linked: Linked) -> Iterator[tuple[int, int]]:
-        """Where the sentences lie: all of the text, cut at line breaks and ends of sentences."""
+    def _spans(self, linked: LinkedText) -> Iterator[tuple[int, int]]:
+        """The spans of the sentences; together they cover the text."""
         text, links = linked.text, linked.links
         near = start = 0
         for cut in self._cuts(text):
@@ -95,7 +94,7 @@ class Splitter:
             yield start, len(text)
 
     def _cuts(self, text: str) -> Iterator[int]:
-        """Where a sentence may end: behind a line break, a mark, or the space behind a mark."""
+        """Possible sentence ends: behind a line break, a mark, or the space behind a mark."""
         begin = 0
         for end in _END.finditer(text):
             mark = end.group()
@@ -110,7 +109,7 @@ class Splitter:
             yield from _clauses(text, begin, len(text))
 
     def _ends(self, text: str, end: re.Match[str], mark: str) -> bool:
-        """Is this mark the end of a sentence?"""
+        """Does this mark end a sentence?"""
         if mark[-1] != " ":
             return mark[0] in NO_SPACE
         if mark[0] != ".":
@@ -127,7 +126,7 @@ class Splitter:
 
 
 def _clauses(text: str, start: int, stop: int) -> Iterator[int]:
-    """Where a line is cut if sentences have no end mark: at spaces, not too often."""
-    while (space := text.find(" ", start + _CLAUSE, stop)) > 0:
+    """Splits of a line in scripts without end marks: at spaces."""
+    while (space := text.find(" ", start + _MIN_CLAUSE_CHARS, stop)) > 0:
         yield space + 1
         start = space

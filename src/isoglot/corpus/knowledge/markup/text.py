@@ -1,21 +1,36 @@
-"""The plain text of a page: its lead and its body, each with its links.
+"""Wikitext to plain text with links: the lead and the body of a page.
 
-tags --> templates, tables --> files --> quotes, addresses, lists --> links and entities
+    tags -> templates, tables -> files (`removal`) -> quotes, URLs, lists -> links, entities
+
+The plain text is assembled piece by piece, and each link's anchor is one piece, so a link's span is
+exactly its anchor text.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from html import unescape
+from typing import TYPE_CHECKING, NamedTuple
 
-from isoglot.corpus.knowledge.markup.links import Linked, Linker
-from isoglot.corpus.knowledge.markup.shown import show_arguments
-from isoglot.corpus.knowledge.markup.strip import GAP, strip_braces, strip_files, strip_tags
+from isoglot.corpus.knowledge.markup.localized import (
+    CATEGORIES,
+    FILES,
+    NAMESPACES,
+    PROJECTS,
+    WIKIPEDIAS,
+)
+from isoglot.corpus.knowledge.markup.removal import (
+    GAP,
+    replace_templates,
+    strip_braces,
+    strip_files,
+    strip_tags,
+)
 
 if TYPE_CHECKING:
-    from isoglot.corpus.knowledge.dumps.site import Site
+    from isoglot.corpus.knowledge.mediawiki import Site
 
 _HEADING = re.compile(r"^=[^\n]*=[ \t]*$", re.MULTILINE)
 _VARIANT = re.compile(r"-\{(?:([^{}|]*)\|)?([^{}]*)\}-")
@@ -38,44 +53,143 @@ _INLINE = (
 )
 _ODD_SPACES = re.compile(r"[\t\xa0\u2000-\u200a\u202f\u3000]")
 _SPACES = re.compile(r"  +")
+_OTHER, _FILE, _CATEGORY = -1, 6, 14
+_NO_TRAIL = ("zh", "yue", "wuu", "gan", "lzh", "zh-yue", "zh-classical")
+_LATIN_TRAIL = ("ja", "ko", "th", "lo", "km", "my", "bo", "dz")
+_MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u0655\u0900-\u0963\u0970-\u0dff"
+"""Combining marks and vowel signs: part of a word, though no letters."""
+_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
+_BRACKETED = re.compile(r"\s*[(（][^()（）]*[)）]$")
+
+
+class Link(NamedTuple):
+    """The span of a link's anchor text, and its target title."""
+
+    start: int
+    end: int
+    target: str
+
+
+@dataclass(slots=True)
+class LinkedText:
+    """Plain text, its links in order, and the counts of dropped links by reason."""
+
+    text: str
+    links: list[Link]
+    dropped: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)
 class PageText:
-    """What is left of a page's markup."""
+    """The plain text of a page."""
 
-    lead: Linked
-    """What stands before the first heading."""
-    body: Linked
-    """All the rest; headings are left out."""
+    lead: LinkedText
+    """The text before the first heading."""
+    body: LinkedText
+    """The rest, without headings."""
     dropped: Counter[str]
-    """Reason -> links of the page that are in neither."""
+    """Reason -> links of the page that are in neither part."""
 
 
-class Cleaner:
-    """Turns the markup of one wiki's pages into text."""
+class MarkupCleaner:
+    """Turns wikitext of one wiki into plain text."""
 
     def __init__(self, site: Site) -> None:
-        """`site` says what its namespaces are called."""
-        self._linker = Linker(site)
+        self._site = site
+        self._spaces = dict.fromkeys(NAMESPACES, _OTHER)
+        self._spaces |= {name.replace(" ", "_"): key for name, key in site.namespaces.items()}
+        self._spaces |= dict.fromkeys(FILES, _FILE) | dict.fromkeys(CATEGORIES, _CATEGORY)
+        files = (name.replace("_", "[ _]") for name, key in self._spaces.items() if key == _FILE)
+        self._file_link = re.compile(rf"\[\[\s*(?:{'|'.join(files)})\s*:", re.IGNORECASE)
+        trail = f"(?:[^\\W\\d_]|[{_MARKS}])+"
+        if site.language in _NO_TRAIL:
+            trail = "(?!)"
+        elif site.language in _LATIN_TRAIL:
+            trail = "[a-z]+"
+        self._link = re.compile(
+            rf"\[\[([^\[\]|\n]*)(?:\|((?:[^\[\]]|\[[^\[\]]*\])*))?\]\]({trail})?"
+        )
 
     def clean(self, markup: str) -> PageText:
-        """The text of a page. Links: all `[[` = those of lead and body + dropped."""
+        """The text of a page; every `[[` is a link of lead or body, or counted as dropped."""
         found = markup.count("[[")
-        text = strip_braces(show_arguments(strip_tags(markup)))
-        text, files = strip_files(text, self._linker.file_link)
+        text = strip_braces(replace_templates(strip_tags(markup)))
+        text, files = strip_files(text, self._file_link)
         heading = _HEADING.search(text)
         lead = _HATNOTE.sub("", text[: heading.start()] if heading else text)
         body = _HEADING.sub("\n", text[heading.start() :]) if heading else ""
-        parts = [self._linker.read(_inline(part)) for part in (lead, body)]
+        parts = [self._parse(_inline(part)) for part in (lead, body)]
         dropped = parts[0].dropped + parts[1].dropped
         dropped["file"] += files
         dropped["not in text"] += found - dropped.total() - sum(len(part.links) for part in parts)
         return PageText(parts[0], parts[1], +dropped)
 
+    def _parse(self, markup: str) -> LinkedText:
+        """The plain text of markup that contains only links and entities."""
+        dropped: Counter[str] = Counter()
+        links: list[Link] = []
+        pieces: list[str] = []
+        length = at = seen = 0
+        blank = True  # does the text so far end with a space, or is it empty?
+        for match in self._link.finditer(markup):
+            seen += 1
+            target, anchor, trail = match.groups()
+            reason, shown = self._judge(target, anchor)
+            before = markup[at : match.start()]
+            at = match.end() if trail is None or shown else match.start(3)
+            shown = _plain(shown + (trail or "")) if shown else ""
+            if shown[:1].isspace() and not before[-1:].isspace():
+                before += " "
+            before = _plain(before)
+            if blank and before[:1] == " ":
+                before = before.lstrip(" ")
+            anchor_text = " ".join(shown.split())
+            pieces += (before, anchor_text)
+            start = length + len(before)
+            length = start + len(anchor_text)
+            if reason is None and anchor_text:
+                links.append(Link(start, length, self._site.title(target.lstrip(" :"))))
+            else:
+                dropped[reason or "empty anchor"] += 1
+            last = anchor_text or before
+            blank = last[-1:].isspace() if last else blank
+            if shown[-1:].isspace() and not blank:
+                pieces.append(" ")
+                length, blank = length + 1, True
+        rest = _plain(markup[at:])
+        pieces.append(rest.lstrip(" ") if blank else rest)
+        malformed = markup.count("[[") - seen
+        if malformed:
+            dropped["malformed"] += malformed
+        return LinkedText("".join(pieces), links, dropped)
+
+    def _judge(self, target: str, anchor: str | None) -> tuple[str | None, str]:
+        """The drop reason of a link (None: kept), and its visible text."""
+        bare = target.strip()
+        visible = bare.startswith(":")
+        bare = bare.lstrip(": ")
+        shown = bare.replace("_", " ") if anchor is None else anchor
+        prefix, colon, name = bare.partition(":")
+        if colon:
+            prefix = prefix.strip().replace(" ", "_").lower()
+            space = self._spaces.get(prefix)
+            if space is not None:
+                hidden = space in (_FILE, _CATEGORY) and not visible
+                reason = {_FILE: "file", _CATEGORY: "category"}.get(space, "namespace")
+                return reason, "" if hidden else (shown or name)
+            if prefix in WIKIPEDIAS:
+                return "interlanguage", (shown or name) if visible else ""
+            if prefix in PROJECTS:
+                return "other project", shown or name
+        if anchor == "":  # the pipe trick: the title without what tells it apart
+            shown = _BRACKETED.sub("", bare) if _BRACKETED.search(bare) else bare.split(", ")[0]
+        if not bare:
+            return "malformed", shown
+        return ("section", shown) if "#" in bare else (None, shown)
+
 
 def _inline(text: str) -> str:
-    """Without any marks but those of links, list items on lines of their own."""
+    """Removes all marks but those of links; list items become lines."""
     if "-{" in text:
         text = _VARIANT.sub(_chosen, text)
     for pattern, replacement in _LINES:
@@ -89,9 +203,9 @@ def _inline(text: str) -> str:
 
 
 def _elided(match: re.Match[str]) -> str:
-    """`l'''Encyclopédie''` is an apostrophe before italics, not bold.
+    """Reads `l'''Encyclopédie''` as an apostrophe before italics, not as bold.
 
-    As MediaWiki does, only in lines in which neither bold nor italics would end.
+    Like MediaWiki, only in lines in which both bold and italics are unbalanced.
     """
     text, at = match.string, match.start()
     if at and text[at - 1].isalpha():
@@ -104,16 +218,25 @@ def _elided(match: re.Match[str]) -> str:
 
 
 def _quote(quotes: re.Match[str]) -> str:
-    """What is shown of two or more quotes: those that are left over from italics and bold."""
+    """The quotes of a run that are left over from italics and bold."""
     number, at = len(quotes.group()), quotes.start()
     gap = GAP if quotes.string.endswith("]]", 0, at) else ""
     return gap + ("'" if number == 4 else "'" * max(number - 5, 0))
 
 
 def _chosen(match: re.Match[str]) -> str:
-    """What is shown of `-{ }-`, which gives a word in several scripts: the first."""
+    """The first variant of `-{ }-`, which gives a word in several scripts."""
     flags, content = match.groups()
     if flags and set(flags) & set("HT-D"):
         return ""
     variant = _VARIANT_TEXT.search(content)
     return variant.group(1) if variant else content
+
+
+def _plain(piece: str) -> str:
+    """Resolves entities and removes invisible characters."""
+    if GAP in piece:
+        piece = piece.replace(GAP, "")
+    if "&" in piece:
+        piece = unescape(piece).replace("\xa0", " ")
+    return piece if piece.isascii() else _INVISIBLE.sub("", piece)

@@ -1,0 +1,1 @@
+"""Co-occurrence counts of word pairs and of their translations (MLM-GC, Figures 1 and 3)."""

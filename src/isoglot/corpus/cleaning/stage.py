@@ -1,0 +1,238 @@
+"""The cleaning stage: the raw files of a group become clean text, train and held-out separate.
+
+    raw files --reader--> records --split, normalize, checks--> kept --> train.txt, heldout.txt
+                                                                     --> hashes (for deduplication)
+
+Records go through in batches, because some checks look at many lines at once; memory is bounded.
+
+A sentence is held out by a hash of its content: it is on the same side in every source, however
+often it occurs. A pair is held out if either side is, so no held-out sentence is trained on through
+its translation.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isoglot.atomic import write_errors
+from isoglot.corpus.cleaning.clean_text import CleanTextWriter, DroppedLines, Offset, position_of
+from isoglot.corpus.cleaning.cleaner import CleanConfig, Cleaner
+from isoglot.corpus.cleaning.sentences import sentence_splitter
+from isoglot.corpus.decontamination import ContaminationIndex
+from isoglot.corpus.deduplication.hashing import DuplicatesConfig, HashWriter, exact_keys
+from isoglot.corpus.reading.reader import Record, Skipped
+from isoglot.corpus.reading.sources import FileGroup
+from isoglot.corpus.storage.shards import SPLITS, Split
+from isoglot.corpus.tokenization.pretokenization import Method, Pretokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from isoglot.corpus.deduplication.hashing import Keys
+
+_BATCH_RECORDS = 2048
+_BATCH_CHARACTERS = 1 << 22
+"""A batch ends early where its lines are long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanTask:
+    """Everything that cleaning one file group reads."""
+
+    group: FileGroup
+    inputs: tuple[str, ...]
+    """SHA-256 of its files."""
+    folder: Path
+    """Where its cleaned text goes."""
+    config: CleanConfig
+    heldout_share: float
+    heldout_seed: int
+    pretokenize: dict[str, Method]
+    duplicates: DuplicatesConfig
+    partitions: int
+    excluded: Path | None
+    """The index of the texts of evaluation files."""
+    excluded_files: tuple[tuple[str, str], ...]
+    """Name and SHA-256 of the files in it."""
+    dropped_file: Path | None
+    """Where dropped lines are written."""
+    slice_bytes: int
+    """The cleaned text is cut into slices of about this size."""
+
+    def path(self, split: Split) -> Path:
+        """The cleaned text of one split."""
+        return self.folder / f"{split}.txt"
+
+    def hashes(self, kind: str) -> Path:
+        """The hashes of its lines: `exact` or `near`."""
+        return self.folder / f"{kind}.hashes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanResult:
+    """The counts of the records of a file group, and the offsets of its slices."""
+
+    lines: int
+    """Lines (rows, segments) of the files."""
+    read: int
+    """Records: sentences or pairs; more than lines where lines were split."""
+    bytes: int
+    """UTF-8 bytes of the text read."""
+    documents: int
+    rows: dict[Split, int]
+    offsets: dict[Split, tuple[Offset, ...]]
+    """The start of each slice of the cleaned text; last, its end."""
+    dropped: dict[str, int]
+    contaminated: dict[str, int] = field(default_factory=dict)
+    """Evaluation file -> records dropped because of it."""
+    seconds: float
+
+
+def is_complete(task: CleanTask, result: CleanResult) -> bool:
+    """Whether the cleaned text of a finished file group is still there."""
+    return all(
+        task.path(split).is_file()
+        and task.path(split).stat().st_size == result.offsets[split][-1].byte
+        for split in SPLITS
+    )
+
+
+def clean_files(task: CleanTask) -> CleanResult:
+    """Reads, cleans and divides all files of one group."""
+    # readers name the files they cannot read, so an OSError here comes from writing
+    with write_errors(task.folder), ExitStack() as stack:
+        task.folder.mkdir(parents=True, exist_ok=True)
+        return _Cleaning(task, stack).run()
+
+
+class _Cleaning:
+    """The work on one file group: batches of records in, lines and hashes out."""
+
+    def __init__(self, task: CleanTask, stack: ExitStack) -> None:
+        subset = task.group.subset
+        self._task = task
+        self._started = time.monotonic()
+        self._is_text = subset.kind == "text"
+        self._split = sentence_splitter(subset.split, subset.language) if self._is_text else None
+        self._cleaner = Cleaner(task.config, subset.languages)
+        self._pretokenizer = Pretokenizer(task.pretokenize)
+        self._excluded = ContaminationIndex(task.excluded)
+        self._writers = {
+            split: CleanTextWriter(task.path(split), task.slice_bytes, stack) for split in SPLITS
+        }
+        self._dropped_lines = stack.enter_context(DroppedLines(task.dropped_file, subset))
+        keys: dict[str, Keys] = {}
+        if task.duplicates.scope != "none":
+            keys["exact"] = exact_keys(subset, task.duplicates)
+            if task.duplicates.near:
+                from isoglot.corpus.deduplication.minhash import minhash_keys
+
+                keys["near"] = minhash_keys(subset, task.duplicates)
+        self._hash_writers = [
+            (stack.enter_context(HashWriter(task.hashes(kind), task.partitions)), keys_of)
+            for kind, keys_of in keys.items()
+        ]
+        self._lines = self._bytes = self._documents = 0
+        self._dropped: Counter[str] = Counter()
+        self._contaminated: Counter[str] = Counter()
+
+    def run(self) -> CleanResult:
+        """All files."""
+        for batch in self._batches():
+            self._clean(batch)
+        rows = {split: writer.rows for split, writer in self._writers.items()}
+        return CleanResult(
+            lines=self._lines,
+            read=sum(rows.values()) + self._dropped.total(),
+            bytes=self._bytes,
+            documents=self._documents,
+            rows=rows,
+            offsets={split: writer.close() for split, writer in self._writers.items()},
+            dropped=dict(sorted(self._dropped.items())),
+            contaminated=dict(sorted(self._contaminated.items())),
+            seconds=time.monotonic() - self._started,
+        )
+
+    def _batches(self) -> Iterator[list[Record]]:
+        """The sentences or pairs of the files in batches; skipped lines are counted."""
+        group = self._task.group
+        batch: list[Record] = []
+        characters = 0
+        for found in group.subset.reader().read(group.files):
+            self._lines += 1
+            if isinstance(found, Skipped):
+                self._drop(found, found.reason, (found.text,))
+                continue
+            self._documents = max(self._documents, found.document + 1)
+            characters += sum(map(len, found.texts))
+            self._bytes += sum(len(text.encode("utf-8", "replace")) for text in found.texts)
+            sentences = [] if self._split is None else self._split(found.texts[0])
+            if len(sentences) < 2:
+                batch.append(found)
+            else:
+                batch += [Record((s,), found.document, found.line, found.file) for s in sentences]
+            if len(batch) >= _BATCH_RECORDS or characters >= _BATCH_CHARACTERS:
+                # a long document may give many more sentences than a batch holds
+                rest = iter(batch)
+                while part := list(islice(rest, _BATCH_RECORDS)):
+                    yield part
+                batch, characters = [], 0
+        if batch:
+            yield batch
+
+    def _clean(self, batch: list[Record]) -> None:
+        """Writes or drops every record of a batch."""
+        normalize = self._cleaner.normalize
+        texts = [tuple(map(normalize, record.texts)) for record in batch]
+        reasons = self._cleaner.reasons(texts)
+        kept = [number for number, reason in enumerate(reasons) if reason is None]
+        found = self._excluded.find([texts[number] for number in kept])
+        for number, files in zip(kept, found, strict=True):
+            if files:
+                reasons[number] = "contaminated"
+                self._contaminated.update(self._task.excluded_files[file][0] for file in files)
+        positions, clean = [], []
+        for record, cleaned, reason in zip(batch, texts, reasons, strict=True):
+            if reason is None:
+                positions.append(self._keep(record, cleaned))
+                clean.append(cleaned)
+            else:
+                self._drop(record, reason, record.texts)
+        for writer, keys_of in self._hash_writers if clean else ():
+            first, second = keys_of(clean)
+            writer.append(first, second, np.tile(positions, len(first) // len(positions)))
+
+    def _keep(self, record: Record, texts: tuple[str, ...]) -> int:
+        """Writes a record; returns its position."""
+        task = self._task
+        split = split_of(texts, share=task.heldout_share, seed=task.heldout_seed)
+        if task.pretokenize:
+            texts = tuple(map(self._pretokenizer.apply, texts, task.group.subset.languages))
+        document = [str(record.document)] if self._is_text else []
+        line = "\t".join([str(record.line), *document, *texts]) + "\n"
+        return position_of(split, self._writers[split].write(line))
+
+    def _drop(self, record: Record | Skipped, reason: str, texts: tuple[str, ...]) -> None:
+        self._dropped[reason] += 1
+        file = self._task.group.files[record.file]
+        self._dropped_lines.write(file, record.line, reason, texts)
+
+
+def split_of(texts: tuple[str, ...], *, share: float, seed: int) -> Split:
+    """The split of a record of normalized texts; about `share` of distinct texts are held out."""
+    limit = int(share * 2**64)
+    key = seed.to_bytes(8, "little", signed=True)
+    for text in texts:
+        digest = blake2b(text.encode(), digest_size=8, key=key).digest()
+        if int.from_bytes(digest, "little") < limit:
+            return "heldout"
+    return "train"

@@ -1,0 +1,138 @@
+"""Hashes of lines, written to disk by partition in bounded memory.
+
+A file group writes one file of entries (two 64-bit keys and a position) in runs sorted by
+partition (`first key % partitions`), and an index (.npy) of where each partition lies in each run.
+The keys of similar lines are in `isoglot.corpus.deduplication.minhash`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from isoglot.atomic import write_errors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from isoglot.corpus.reading.sources import Subset
+    from isoglot.types import LongArray
+
+Uint64Array = npt.NDArray[np.uint64]
+Keys = Callable[[Sequence[tuple[str, ...]]], tuple[Uint64Array, Uint64Array]]
+"""Two keys for each record of normalized texts."""
+
+ENTRY = np.dtype([("first", "<u8"), ("second", "<u8"), ("position", "<i8")])
+"""Two keys, and the position (`clean_text.position_of`) of the line they were made of."""
+RUN_ENTRIES = 1 << 18
+"""Entries of a run: 6 MiB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DuplicatesConfig:
+    """Which lines count as duplicates; of each only the first is kept."""
+
+    scope: Literal["none", "source", "language"] = "source"
+    """Where duplicates are looked for: nowhere, in the same source and language, or in the same
+    language of all sources (a source then lacks what earlier ones have). Pairs are compared with
+    pairs of the same languages, by both sides."""
+    near: bool = False
+    """Whether nearly equal lines count too (MinHash)."""
+    similarity: float = 0.8
+    """Smallest share of common 5-character shingles of nearly equal lines."""
+    partitions: int | None = None
+    """Number of partitions of the lines by their hash; a process holds one at a time. None chooses
+    by the size of the files."""
+
+
+def scope_of(subset: Subset, config: DuplicatesConfig) -> str:
+    """A string that subsets share whose lines are compared with each other."""
+    within = subset.language if config.scope == "language" else subset.folder
+    return f"{subset.kind} {within}\n"
+
+
+def exact_keys(subset: Subset, config: DuplicatesConfig) -> Keys:
+    """The 128-bit hash of each record of a subset: equal for equal texts within the scope."""
+    empty = blake2b(scope_of(subset, config).encode(), digest_size=16)
+
+    def keys(records: Sequence[tuple[str, ...]]) -> tuple[Uint64Array, Uint64Array]:
+        digests = bytearray()
+        for texts in records:
+            state = empty.copy()
+            state.update("\t".join(texts).encode())
+            digests += state.digest()
+        pairs = np.frombuffer(bytes(digests), "<u8").reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
+
+    return keys
+
+
+class HashWriter:
+    """Writes the entries of one file group, in a `with` block."""
+
+    def __init__(self, path: Path, partitions: int) -> None:
+        """`path` is the file of entries; its index gets the suffix .npy."""
+        self._path = path
+        self._partitions = partitions
+        self._blocks: list[npt.NDArray[np.void]] = []
+        self._held = 0
+        self._ends: list[LongArray] = []
+        self._written = 0
+        with write_errors(path):
+            self._file = path.open("wb")
+
+    def append(self, first: Uint64Array, second: Uint64Array, positions: LongArray) -> None:
+        """Adds entries."""
+        block = np.empty(len(first), ENTRY)
+        block["first"], block["second"], block["position"] = first, second, positions
+        self._blocks.append(block)
+        self._held += len(block)
+        if self._held >= RUN_ENTRIES:
+            self._flush()
+
+    def __enter__(self) -> HashWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Writes the last run and the index, unless there was an error."""
+        if kind is not None:
+            self._file.close()
+            return
+        if self._held:
+            self._flush()
+        with write_errors(self._path):
+            self._file.close()
+            index = np.array(self._ends, np.int64).reshape(-1, self._partitions + 1)
+            np.save(_index(self._path), index)
+
+    def _flush(self) -> None:
+        entries = np.concatenate(self._blocks)
+        owners = (entries["first"] % np.uint64(self._partitions)).astype(np.int64)
+        entries = entries[np.argsort(owners, kind="stable")]
+        ends = np.zeros(self._partitions + 1, np.int64)
+        np.cumsum(np.bincount(owners, minlength=self._partitions), out=ends[1:])
+        self._ends.append(ends + self._written)
+        self._written += len(entries)
+        with write_errors(self._path):
+            self._file.write(entries.tobytes())
+        self._blocks, self._held = [], 0
+
+
+def read_partition(path: Path, partition: int) -> npt.NDArray[np.void]:
+    """The entries of one partition of one file group."""
+    index = np.load(_index(path))
+    with path.open("rb") as file:
+        runs = []
+        for lower, upper in index[:, partition : partition + 2].tolist():
+            file.seek(lower * ENTRY.itemsize)
+            runs.append(np.fromfile(file, ENTRY, upper - lower))
+    return np.concatenate([np.empty(0, ENTRY), *runs])
+
+
+def _index(path: Path) -> Path:
+    return path.with_name(path.name + ".npy")

@@ -1,0 +1,1 @@
+"""The resumable task engine of prepare, knowledge extraction and linking, and pair counting."""

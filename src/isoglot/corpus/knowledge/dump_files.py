@@ -1,0 +1,295 @@
+"""Reads dump files in slices: split at seekable places, decompressed on the fly, cut into records.
+
+`split_file` cuts a file into slices of about equal size that are read independently:
+
+    plain text           at any byte
+    several bz2 streams  where a stream starts (multistream dumps, pbzip2), found by its signature,
+                         without the index file that is distributed beside a dump
+    one bz2/gzip stream  at its blocks: rapidgzip reads the file once to find them
+    xz, or a small file  not at all
+
+`Records` gives the records that start in a slice, complete even where they end in the next slice. A
+record runs from a start mark to the next end mark: `<page>` to `</page>`, or line break to line
+break. Of two neighbouring slices exactly one gives a record, wherever the file is cut.
+"""
+
+from __future__ import annotations
+
+import bz2
+import json
+import lzma
+import mmap
+import re
+import sys
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from isoglot.atomic import replace_file, write_bytes, write_errors
+from isoglot.errors import CorpusError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_BLOCK_BYTES = 1 << 20
+_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
+    ".bz2": bz2.BZ2Decompressor,
+    ".gz": lambda: zlib.decompressobj(zlib.MAX_WBITS | 16),
+    ".xz": lzma.LZMADecompressor,
+}
+_BZ2_STREAM = re.compile(rb"BZh[1-9]\x31\x41\x59\x26\x53\x59")
+"""The start of a bz2 stream with content: its header and the signature of its first block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSlice:
+    """A range of a dump file, in bytes of the file on disk; with an index, decompressed bytes."""
+
+    path: Path
+    start: int = 0
+    end: int | None = None
+    """Exclusive; None: the end of the file."""
+    index: Path | None = None
+    """rapidgzip's index; `start` and `end` then count decompressed bytes."""
+
+
+class _Chunk(NamedTuple):
+    """Decompressed bytes, of the slice or behind its end."""
+
+    data: bytes
+    inside: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record, with both marks."""
+
+    offset: int
+    """Decompressed bytes from the start of the slice."""
+    data: bytes
+    complete: bool
+    """Did its end mark come before the end of the file?"""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRecord:
+    """A record that cannot be parsed."""
+
+    offset: int
+    """Decompressed bytes from the start of the slice."""
+    fault: str
+
+
+class Records:
+    """Iterates over the records of a slice, once; then `rest` is the content behind the last."""
+
+    def __init__(
+        self, part: FileSlice, start_mark: bytes, end_mark: bytes, *, preceding: bytes = b""
+    ) -> None:
+        """`preceding` is prepended to the content of the file."""
+        self._chunks = _read_slice(part)
+        self._start_mark, self._end_mark = start_mark, end_mark
+        self._buffer = preceding if part.start == 0 else b""
+        self._base = -len(self._buffer)
+        self._limit: int | None = None
+        self.rest = b""
+
+    def __iter__(self) -> Iterator[Record]:
+        """The records, in order."""
+        start_mark, end_mark = self._start_mark, self._end_mark
+        at = 0
+        while True:
+            if at > _BLOCK_BYTES:
+                self._buffer, self._base, at = self._buffer[at:], self._base + at, 0
+            start = self._find(start_mark, at, bounded=True)
+            if start is None:
+                self.rest = self._buffer[at:]
+                return
+            stop = self._find(end_mark, start + len(start_mark), bounded=False)
+            offset = self._base + start
+            if stop is None:
+                yield Record(offset, self._buffer[start:], complete=False)
+                return
+            yield Record(offset, self._buffer[start : stop + len(end_mark)], complete=True)
+            # where both marks are the same, the end of one record starts the next
+            at = stop if start_mark == end_mark else stop + len(end_mark)
+
+    def _find(self, mark: bytes, at: int, *, bounded: bool) -> int | None:
+        """The mark's place in the growing buffer; if `bounded`, only inside the slice."""
+        while (found := self._buffer.find(mark, at)) < 0:
+            at = max(at, len(self._buffer) - len(mark) + 1)
+            if bounded and self._is_behind(at):
+                return None
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return None
+            if not chunk.inside and self._limit is None:
+                self._limit = self._base + len(self._buffer)
+            self._buffer += chunk.data
+        return None if bounded and self._is_behind(found) else found
+
+    def _is_behind(self, at: int) -> bool:
+        """Is this place of the buffer behind the end of the slice?"""
+        return self._limit is not None and self._base + at >= self._limit
+
+
+def read_head(path: Path, until: bytes, max_bytes: int) -> bytes:
+    """The first decompressed bytes of a file: up to and with a mark, or about `max_bytes`."""
+    head = b""
+    for chunk in _read_slice(FileSlice(path=path)):
+        head += chunk.data
+        found = head.find(until)
+        if found >= 0:
+            return head[: found + len(until)]
+        if len(head) >= max_bytes:
+            break
+    return head
+
+
+def _read_slice(part: FileSlice) -> Iterator[_Chunk]:
+    """The bytes of the slice, then those behind it up to the end of the file."""
+    try:
+        if part.index is not None:
+            with _open_indexed(part.path, part.index) as stream:
+                yield from _read_seekable(stream, part)
+        elif part.path.suffix in _DECOMPRESSORS:
+            yield from _read_streams(part)
+        else:
+            with part.path.open("rb") as file:
+                yield from _read_seekable(file, part)
+    except OSError as error:
+        raise CorpusError(f"{part.path}: cannot be read ({error.strerror or error}).") from error
+
+
+def _read_seekable(stream: IO[bytes], part: FileSlice) -> Iterator[_Chunk]:
+    stream.seek(part.start)
+    left = (sys.maxsize if part.end is None else part.end) - part.start
+    while left > 0:
+        data = _read(stream, min(_BLOCK_BYTES, left), part.path)
+        if not data:
+            return
+        left -= len(data)
+        yield _Chunk(data, inside=True)
+    while data := _read(stream, _BLOCK_BYTES // 4, part.path):
+        yield _Chunk(data, inside=False)
+
+
+def _read(stream: IO[bytes], size: int, path: Path) -> bytes:
+    try:
+        return stream.read(size)
+    except (RuntimeError, ValueError) as error:  # rapidgzip's errors
+        raise _damaged(path, f"near byte {stream.tell():,} of its decompressed content") from error
+
+
+def _read_streams(part: FileSlice) -> Iterator[_Chunk]:
+    """The streams of a compressed file, one after the other."""
+    make = _DECOMPRESSORS[part.path.suffix]
+    with part.path.open("rb") as file:
+        file.seek(part.start)
+        began, compressed = part.start, file.read(_BLOCK_BYTES // 4)
+        while compressed:
+            inside = part.end is None or began < part.end
+            decompressor = make()
+            while not decompressor.eof:
+                if not compressed:
+                    raise _damaged(part.path, f"it ends at byte {began:,}, inside a stream")
+                try:
+                    data = decompressor.decompress(compressed)
+                except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+                    raise _damaged(
+                        part.path, f"in the stream that begins at byte {began:,}: {error}"
+                    ) from error
+                if data:
+                    yield _Chunk(data, inside)
+                if decompressor.eof:
+                    compressed = decompressor.unused_data
+                else:
+                    compressed = file.read(_BLOCK_BYTES // 4)
+            began = file.tell() - len(compressed)
+            compressed = compressed or file.read(_BLOCK_BYTES // 4)
+
+
+def split_file(path: Path, size: int, index: Path, *, threads: int) -> list[FileSlice]:
+    """Slices of about `size` bytes on disk; `index` is where a block index is written."""
+    total = path.stat().st_size
+    if total <= size or path.suffix == ".xz":
+        return [FileSlice(path=path)]
+    if path.suffix == ".bz2" and (starts := _stream_starts(path, size)):
+        return _slices(path, starts)
+    if path.suffix in _DECOMPRESSORS:
+        return _slices(path, _block_starts(path, size, index, threads), index)
+    return _slices(path, list(range(size, total, size)))
+
+
+def _slices(path: Path, cuts: list[int], index: Path | None = None) -> list[FileSlice]:
+    starts, ends = [0, *cuts], [*cuts, None]
+    return [
+        FileSlice(path=path, start=start, end=end, index=index)
+        for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def _stream_starts(path: Path, size: int) -> list[int]:
+    """The first stream start behind each multiple of `size`."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        cuts: list[int] = []
+        while (found := _BZ2_STREAM.search(content, (cuts[-1] if cuts else 0) + size)) is not None:
+            cuts.append(found.start())
+        return cuts
+
+
+def _block_starts(path: Path, size: int, index: Path, threads: int) -> list[int]:
+    """Decompressed positions of the first block behind each multiple of `size`.
+
+    Finding the blocks takes as long as decompressing the file; the index keeps them.
+    """
+    if not index.exists():
+        with _open_indexed(path, None, threads=threads) as stream:
+            try:
+                found = stream.block_offsets()
+            except (RuntimeError, ValueError) as error:
+                reached = max(stream.available_block_offsets(), default=0) // 8
+                raise _damaged(path, f"behind byte {reached:,}") from error
+            if path.suffix == ".bz2":
+                write_bytes(index, json.dumps(list(found.items())).encode())
+            else:
+                with write_errors(index), replace_file(index) as partial:
+                    stream.export_index(str(partial))
+    # from the index in every run: it may have fewer blocks than the first pass finds
+    with _open_indexed(path, index) as stream:
+        blocks: dict[int, int] = stream.block_offsets()
+        decompressed_size = stream.size()
+    cuts, next_cut = [], size
+    for bits, position in sorted(blocks.items()):
+        if bits // 8 >= next_cut and position < decompressed_size:
+            cuts.append(position)
+            next_cut = bits // 8 + size
+    return cuts
+
+
+def _open_indexed(path: Path, index: Path | None, *, threads: int = 1) -> Any:
+    """A compressed file as a seekable stream of rapidgzip."""
+    try:
+        import rapidgzip
+    except ImportError as error:
+        raise CorpusError(
+            f"{path}: is one large stream, and reading it in parts needs one more package. "
+            "Run: pip install 'isoglot[knowledge]'"
+        ) from error
+    if path.suffix == ".bz2":
+        stream = rapidgzip.IndexedBzip2File(str(path), parallelization=threads)
+        if index is not None:
+            stream.set_block_offsets(dict(json.loads(index.read_text(encoding="utf-8"))))
+    else:
+        stream = rapidgzip.RapidgzipFile(str(path), parallelization=threads)
+        if index is not None:
+            stream.import_index(str(index))
+    return stream
+
+
+def _damaged(path: Path, place: str) -> CorpusError:
+    return CorpusError(
+        f"{path}: is damaged or was cut short ({place}). Fetch the file again, then give the "
+        "command again: what is finished is kept."
+    )

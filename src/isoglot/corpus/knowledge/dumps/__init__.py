@@ -1,1 +1,0 @@
-"""Reading Wikipedia and Wikidata dumps as they are distributed, in parts that share nothing."""

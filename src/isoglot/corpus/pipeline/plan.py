@@ -1,0 +1,241 @@
+"""The settings of `isoglot prepare`, the plan made from them, and the output folder.
+
+The plan names every input file with its hash. Wrong settings are found while it is made, before any
+work is done.
+
+A finished corpus has a manifest. A corpus in preparation has the marker file .preparing and the
+folder .work, which stays after an interruption; the next run continues in it. A folder with neither
+manifest nor marker is not ours and is never touched.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isoglot.atomic import write_bytes, write_errors
+from isoglot.corpus.cleaning.cleaner import CleanConfig
+from isoglot.corpus.deduplication.hashing import DuplicatesConfig
+from isoglot.corpus.reading.sources import SourceConfig, Subset, expand_patterns, find_subsets
+from isoglot.corpus.storage.corpus import TOKENIZER_FOLDER, Corpus
+from isoglot.corpus.storage.manifest import FILE, write_manifest
+from isoglot.corpus.storage.shards import SPLITS, FileEntry
+from isoglot.corpus.tokenization.build import TokenizerConfig
+from isoglot.corpus.tokenization.pretokenization import Pretokenizer
+from isoglot.errors import CorpusError, RecipeError, require
+
+if TYPE_CHECKING:
+    from isoglot.corpus.storage.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrepareConfig:
+    """The sources of a corpus and how they are processed."""
+
+    base: str = ""
+    """Folder that paths are relative to, itself relative to the settings' folder; `$NAME` is an
+    environment variable."""
+    sources: dict[str, SourceConfig]
+    """Name -> one source of raw text; the name becomes a folder of the corpus."""
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    """The tokenizer: trained on the corpus, or taken from a folder."""
+    clean: CleanConfig = field(default_factory=CleanConfig)
+    """Which records are dropped."""
+    duplicates: DuplicatesConfig = field(default_factory=DuplicatesConfig)
+    """Which duplicate lines are dropped."""
+    exclude: tuple[str, ...] = ()
+    """Evaluation files or patterns: lines that occur in them are dropped, and counted by file."""
+    exclude_min_bytes: int = 10
+    """Smallest text of an evaluation file that is looked for: bytes of letters and digits."""
+    dropped_folder: str | None = None
+    """Folder for all dropped lines with their reasons; relative to where the command runs."""
+    heldout_share: float = 0.01
+    """Share of the distinct sentences that are kept out of training."""
+    heldout_seed: int = 0
+    """Random seed of the held-out sentences."""
+    shard_tokens: int = 4_000_000
+    """A new shard begins after about this many tokens."""
+
+    def check(self) -> None:
+        """Raises for values that are out of range or contradict each other."""
+        share, tokens, duplicates = self.heldout_share, self.shard_tokens, self.duplicates
+        require(0 <= share < 1, f"heldout_share: {share} is not from 0 to below 1.")
+        require(0 < tokens <= 2**30, f"shard_tokens: {tokens} is not from 1 to 2^30.")
+        require(
+            0 < duplicates.similarity <= 1,
+            f"duplicates.similarity: {duplicates.similarity} is not above 0 and at most 1.",
+        )
+        require(
+            duplicates.partitions is None or duplicates.partitions > 0,
+            f"duplicates.partitions: {duplicates.partitions} is not 1 or more.",
+        )
+        require(
+            duplicates.scope != "none" or not duplicates.near,
+            "duplicates: `near` looks for lines in a scope, and the scope is `none`. Set "
+            "`scope: source` or `scope: language`, or leave `near` out.",
+        )
+        others = self.tokenizer.training_settings()
+        require(
+            self.tokenizer.folder is None or not others,
+            f"tokenizer: `folder` names a tokenizer to use as it is; {' and '.join(others)} "
+            "would be for training another. Leave out the one or the other.",
+        )
+
+
+WORK = ".work"
+"""Folder of unfinished work, removed when the corpus is finished."""
+_MARKER = ".preparing"
+_COOCCURRENCE = "cooccurrence"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparePlan:
+    """The settings, with every file they name."""
+
+    config: PrepareConfig
+    output: Path
+    subsets: list[Subset]
+    given_tokenizer: Path | None
+    """The folder of the tokenizer to use as it is."""
+    pretokenizer: Pretokenizer
+    excluded: tuple[Path, ...]
+    """Evaluation files."""
+    inputs: dict[Path, FileEntry]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings as the manifest keeps them."""
+        settings: dict[str, Any] = json.loads(json.dumps(asdict(self.config)))
+        return settings
+
+    def finished_manifest(self) -> Manifest | None:
+        """The manifest of the output folder, if it is a complete corpus of this plan."""
+        if not (self.output / FILE).is_file():
+            return None
+        try:
+            manifest = Corpus.open(self.output).manifest
+        except CorpusError as error:
+            _log.warning("%s Preparing it again.", error)
+            return None
+        settings = self.settings
+        # where dropped lines once went matters only if they are asked for
+        ignored = {} if settings["dropped_folder"] is not None else {"dropped_folder": None}
+        inputs = tuple(self.inputs.values())
+        if {**manifest.settings, **ignored} != settings or manifest.inputs != inputs:
+            _log.info("%s: settings or inputs have changed. Preparing it again.", self.output)
+            return None
+        _log.info("%s: is up to date.", self.output)
+        _remove_work(self.output)
+        return manifest
+
+
+def make_plan(config: PrepareConfig, output: Path, base: Path) -> PreparePlan:
+    """The plan; paths are relative to `base`, or to the folder that `config.base` names."""
+    config.check()
+    base = _base_folder(config.base, base)
+    subsets = find_subsets(config.sources, base)
+    given = _given_tokenizer(config, base, output)
+    excluded = expand_patterns(config.exclude, base, "exclude") if config.exclude else ()
+    sources = {path for subset in subsets for path in subset.files}
+    for path in excluded:
+        if path in sources:
+            raise RecipeError(
+                f"exclude: {path} is also a file of a source: all of it would be dropped. "
+                "Remove it from one of the two."
+            )
+    methods = config.tokenizer.pretokenize
+    pretokenizer = Pretokenizer(methods) if given is None else Pretokenizer.load(given)
+    pretokenizer.check()
+    return PreparePlan(
+        config=config,
+        output=output,
+        subsets=subsets,
+        given_tokenizer=given,
+        pretokenizer=pretokenizer,
+        excluded=tuple(dict.fromkeys(excluded)),
+        inputs=_hash_inputs(subsets, given, excluded, base),
+    )
+
+
+def _base_folder(named: str, base: Path) -> Path:
+    """The folder that paths are relative to; $NAME in it is an environment variable."""
+    expanded = os.path.expandvars(named)
+    if "$" in expanded:
+        raise RecipeError(
+            f"base: {named!r} names an environment variable that is not set. Set it, or name the "
+            "folder with --set base=FOLDER."
+        )
+    return base / Path(expanded).expanduser()
+
+
+def _given_tokenizer(config: PrepareConfig, base: Path, output: Path) -> Path | None:
+    """The folder of the tokenizer to use as it is, if the settings name one."""
+    if config.tokenizer.folder is None:
+        return None
+    folder = base / Path(config.tokenizer.folder).expanduser()
+    if folder.resolve().is_relative_to(output.resolve()):
+        raise CorpusError(
+            f"{folder}: lies inside the corpus that is to be written. Copy the tokenizer elsewhere "
+            "and name the copy in `tokenizer.folder`."
+        )
+    if not folder.is_dir():
+        raise CorpusError(f"tokenizer.folder: there is no folder {folder}.")
+    return folder
+
+
+def _hash_inputs(
+    subsets: list[Subset], tokenizer: Path | None, excluded: tuple[Path, ...], base: Path
+) -> dict[Path, FileEntry]:
+    """Every file that is read, as it is now."""
+    paths = {path for subset in subsets for path in subset.files}.union(excluded)
+    if tokenizer is not None:
+        paths.update(path for path in tokenizer.iterdir() if path.is_file())
+    return {
+        path: FileEntry.of(
+            path, (path.relative_to(base) if path.is_relative_to(base) else path).as_posix()
+        )
+        for path in sorted(paths)
+    }
+
+
+def clear_output(output: Path) -> None:
+    """Removes an earlier corpus from the folder, but not an interrupted run's finished work."""
+    ours = (output / FILE).exists() or (output / _MARKER).exists()
+    if output.exists() and not ours and any(output.iterdir()):
+        raise CorpusError(
+            f"{output}: is not empty and is not a prepared corpus. Choose another output folder."
+        )
+    write_bytes(output / _MARKER, b"")
+    with write_errors(output):
+        (output / FILE).unlink(missing_ok=True)
+        for name in (TOKENIZER_FOLDER, _COOCCURRENCE):
+            shutil.rmtree(output / name, ignore_errors=True)
+        for split in SPLITS:
+            for shard in output.glob(f"*/*/{split}-*.arrow*"):
+                shard.unlink()
+        # deepest first, so that a source's folder is empty when its turn comes
+        folders = (path for path in output.glob("[!.]*/**") if path.is_dir())
+        for folder in sorted(folders, reverse=True):
+            if not any(folder.iterdir()):
+                folder.rmdir()
+
+
+def finish_output(output: Path, manifest: Manifest, moves: dict[Path, Path]) -> None:
+    """Moves finished files to their places and writes the manifest, which makes it a corpus."""
+    for source, target in moves.items():
+        with write_errors(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source.replace(target)
+    write_manifest(output, manifest)
+    _remove_work(output)
+
+
+def _remove_work(output: Path) -> None:
+    shutil.rmtree(output / WORK, ignore_errors=True)
+    (output / _MARKER).unlink(missing_ok=True)

@@ -1,0 +1,193 @@
+"""Sources: the settings of raw text, resolved to subsets and groups of files.
+
+A subset is one language (or pair of languages) of one source: its files, how they are read, and the
+folder of its shards. A file group is the smallest part of a subset that can be read alone, one file
+for most formats. Wrong names and paths in the settings are found here, before any work is done.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isoglot.corpus.cleaning.sentences import SplitMode
+from isoglot.corpus.reading.files import require_file
+from isoglot.corpus.reading.registry import reader_for
+from isoglot.corpus.storage.shards import Kind, columns_of
+from isoglot.errors import CorpusError, RecipeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from isoglot.corpus.reading.reader import Reader
+
+_SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_LANGUAGE_NAME = re.compile(r"[A-Za-z0-9_]+")
+_RESERVED = ("tokenizer", "cooccurrence", "dropped")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceConfig:
+    """One source of raw text."""
+
+    kind: Kind = "text"
+    """What it holds: `text` (sentences of one language) or `pairs` (translations)."""
+    format: str = "lines"
+    """How its files are read: `lines`, `jsonl`, `tsv`, `tmx` and others (docs/prepare.md)."""
+    options: dict[str, str | int | bool] = field(default_factory=dict)
+    """Settings of the format, such as `{field: body}` for jsonl (docs/prepare.md)."""
+    split: SplitMode = "lines"
+    """How a text becomes sentences: not at all, at line ends inside it, or by rules for its
+    language."""
+    files: dict[str, tuple[str, ...]]
+    """Language (`en`) or pair (`en-de`) -> files or patterns, relative to `base`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subset:
+    """One language (or pair) of one source."""
+
+    source: str
+    language: str
+    kind: Kind
+    format: str
+    options: dict[str, str | int | bool]
+    split: SplitMode
+    files: tuple[Path, ...]
+    """All its files; none in a `FileGroup`."""
+
+    @property
+    def folder(self) -> str:
+        """Where its shards go, inside the corpus."""
+        return f"{self.source}/{self.language}"
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The language of each column: one for text, two for pairs."""
+        return tuple(self.language.split("-")) if self.kind == "pairs" else (self.language,)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its shards that hold token ids."""
+        return columns_of(self.kind)
+
+    def reader(self) -> Reader:
+        """The reader its format names."""
+        where = f"sources.{self.source}"
+        return reader_for(self.format, self.options, self.languages, where)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileGroup:
+    """Files of a subset that are read together, and apart from all others."""
+
+    subset: Subset
+    """Without its files, which may be many."""
+    number: int
+    """Which of the subset's groups it is."""
+    files: tuple[Path, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name in messages."""
+        return " and ".join(map(str, self.files))
+
+
+def find_subsets(sources: Mapping[str, SourceConfig], base: Path) -> list[Subset]:
+    """The subsets of all sources, in the order of their names."""
+    if not sources:
+        raise RecipeError("sources: there are none. Name at least one source of text or pairs.")
+    subsets = []
+    for source, config in sorted(sources.items()):
+        _check_source(source, config)
+        for language, patterns in sorted(config.files.items()):
+            where = f"sources.{source}.files.{language}"
+            _check_language(language, config.kind, where)
+            subset = Subset(
+                source=source,
+                language=language,
+                kind=config.kind,
+                format=config.format,
+                options=config.options,
+                split=config.split,
+                files=(),
+            )
+            reader = subset.reader()
+            subset = replace(subset, files=expand_patterns(patterns, base, where, reader.files_of))
+            fault = reader.check_files(subset.files)
+            if fault is not None:
+                raise RecipeError(f"{where}: {fault}.")
+            subsets.append(subset)
+    return subsets
+
+
+def group_files(subsets: list[Subset]) -> list[FileGroup]:
+    """The file groups of all subsets, in corpus order."""
+    groups = []
+    for subset in subsets:
+        step = subset.reader().together
+        without_files = replace(subset, files=())
+        groups += [
+            FileGroup(subset=without_files, number=number, files=subset.files[start : start + step])
+            for number, start in enumerate(range(0, len(subset.files), step))
+        ]
+    return groups
+
+
+def _check_source(source: str, config: SourceConfig) -> None:
+    where = f"sources.{source}"
+    if not _SOURCE_NAME.fullmatch(source) or source in _RESERVED:
+        raise RecipeError(
+            f"{where}: a source's name becomes a folder; use letters, digits, '-' and '_', "
+            f"and not {' or '.join(map(repr, _RESERVED))}."
+        )
+    if not config.files:
+        raise RecipeError(f"{where}.files: there are none. Name the files of each language.")
+    if config.kind == "pairs" and config.split in {"punctuation", "sentences"}:
+        raise RecipeError(
+            f"{where}.split: the sides of pairs are not split into sentences, which would no "
+            "longer belong together. Leave `split` out."
+        )
+
+
+def _check_language(language: str, kind: Kind, where: str) -> None:
+    parts = language.split("-") if kind == "pairs" else [language]
+    if len(parts) != (2 if kind == "pairs" else 1) or not all(map(_LANGUAGE_NAME.fullmatch, parts)):
+        wanted = "two languages joined by '-', as en-de" if kind == "pairs" else "a language, as en"
+        raise RecipeError(
+            f"{where}: {language!r} does not name {wanted}; inside a language's own name "
+            "use '_' (zh_Hant)."
+        )
+
+
+def expand_patterns(
+    patterns: tuple[str, ...],
+    base: Path,
+    where: str,
+    files_of: Callable[[Path], tuple[Path, ...]] = lambda path: (path,),
+) -> tuple[Path, ...]:
+    """The files that names and patterns match, those of a pattern sorted.
+
+    `files_of` gives the files of a path, for formats that read folders.
+    """
+    files: list[Path] = []
+    for pattern in patterns:
+        path = base / Path(pattern).expanduser()
+        # a file whose own name holds a bracket is no pattern
+        if path.exists() or not glob.has_magic(pattern):
+            matches = [path]
+        else:
+            matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))  # noqa: PTH207 (the pattern may be absolute)
+            if not matches:
+                raise CorpusError(f"{where}: no file matches {path}.")
+            # a pattern such as text/** also matches folders
+            matches = [match for match in matches if match.is_file()] or matches
+        for file in (file for match in matches for file in files_of(match)):
+            require_file(file)
+            files.append(file)
+    if not files:
+        raise RecipeError(f"{where}: there are no files. Name at least one.")
+    return tuple(files)

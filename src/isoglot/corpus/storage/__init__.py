@@ -1,0 +1,1 @@
+"""The prepared corpus on disk: shards of token ids, the manifest, and the opened `Corpus`."""

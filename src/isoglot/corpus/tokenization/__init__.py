@@ -1,0 +1,1 @@
+"""Tokenizers: training, opening, pretokenization, and the encoding of cleaned text into shards."""

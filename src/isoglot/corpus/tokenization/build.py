@@ -1,0 +1,228 @@
+"""The tokenizer stage: trains a tokenizer on a sample of the cleaned text, or copies a given one.
+
+Training text is sampled by language with p ∝ N^alpha, N being a language's number of training
+sentences over all sources (XLM: Lample & Conneau, 2019, section 3.1). Where its share is more than
+it has, all of its sentences are repeated equally often.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field, fields
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from isoglot.atomic import write_bytes, write_errors
+from isoglot.corpus.cleaning.clean_text import TextSlice
+from isoglot.corpus.cleaning.sentences import UnicodeForm
+from isoglot.corpus.storage.corpus import TOKENIZER_FOLDER
+from isoglot.corpus.storage.manifest import TokenizerEntry
+from isoglot.corpus.storage.shards import FileEntry
+from isoglot.corpus.tokenization import sentencepiece
+from isoglot.corpus.tokenization.encode import TokenizerInfo
+from isoglot.corpus.tokenization.hf_tokenizer import save_hf_tokenizer, train_word_level
+from isoglot.corpus.tokenization.pretokenization import Method, Pretokenizer
+from isoglot.corpus.tokenization.vocabulary import (
+    derive_vocabulary,
+    open_tokenizer,
+    save_vocabulary,
+    tokenizer_fingerprint,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+_BYTE_TOKEN = re.compile(r"<0x[0-9A-F]{2}>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizerConfig:
+    """The tokenizer of a corpus: taken from a folder, or trained on the corpus."""
+
+    folder: str | None = None
+    """A Hugging Face tokenizer folder to use as it is; nothing is trained then."""
+    model: Literal["unigram", "bpe", "word"] = "unigram"
+    """How text is segmented: by SentencePiece (unigram, bpe), or into the most frequent words."""
+    vocab_size: int = 32_000
+    """Number of ids, special tokens included; fewer if the text does not have as many pieces."""
+    alpha: float = 0.5
+    """Languages are sampled by (number of sentences)^alpha; 1 is as they are, 0 all alike."""
+    max_sentences: int = 1_000_000
+    """Most sentences to train on."""
+    character_coverage: float = 0.9995
+    """Share of the text's characters that get a piece of their own."""
+    byte_fallback: bool = True
+    """Whether a character without a piece becomes bytes (256 ids) rather than unknown; a word
+    without an id is always unknown."""
+    pretokenize: dict[str, Method] = field(default_factory=dict)
+    """Language (`*`: every other) -> how its text is split into words first: none, moses, thai,
+    zh or indic."""
+    seed: int = 0
+    """Random seed of the sampled sentences."""
+
+    def training_settings(self) -> list[str]:
+        """The names of the settings of training that differ from their defaults."""
+        default = TokenizerConfig()
+        return [
+            one.name
+            for one in fields(self)
+            if one.name != "folder" and getattr(self, one.name) != getattr(default, one.name)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizerTask:
+    """Everything that building the tokenizer reads."""
+
+    config: TokenizerConfig
+    form: UnicodeForm
+    """The Unicode form of the cleaned text."""
+    pretokenize: dict[str, Method]
+    given: Path | None
+    """The folder of a tokenizer to use as it is."""
+    inputs: tuple[str, ...]
+    """SHA-256 of the given tokenizer's files."""
+    slices: tuple[TextSlice, ...]
+    """The text to train on; none where a tokenizer is given."""
+    sentences: dict[str, int]
+    """Language -> sentences in it, without duplicates."""
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltTokenizer:
+    """The tokenizer of a corpus, written."""
+
+    entry: TokenizerEntry
+    info: TokenizerInfo
+    seconds: float
+
+
+def is_complete(task: TokenizerTask, built: BuiltTokenizer) -> bool:
+    """Whether the files of a finished tokenizer are still there."""
+    paths = [(task.folder / Path(entry.file).name, entry.bytes) for entry in built.entry.files]
+    return all(path.is_file() and path.stat().st_size == size for path, size in paths)
+
+
+def build_tokenizer(task: TokenizerTask) -> BuiltTokenizer:
+    """Trains or copies the tokenizer."""
+    started, folder, config = time.monotonic(), task.folder, task.config
+    # an earlier attempt with other settings may have left files of its own
+    shutil.rmtree(folder, ignore_errors=True)
+    if task.given is None:
+        sentences = sample_sentences(
+            task.slices,
+            task.sentences,
+            alpha=config.alpha,
+            limit=config.max_sentences,
+            seed=config.seed,
+        )
+        train_tokenizer(sentences, config, folder, form=task.form)
+    else:
+        given = open_tokenizer(task.given)
+        with write_errors(folder):
+            given.save_pretrained(str(folder))
+            if sentencepiece.gives_same_ids(task.given, given, task.form):
+                model = sentencepiece.MODEL_FILE
+                shutil.copyfile(task.given / model, folder / model)
+    Pretokenizer(task.pretokenize).save(folder)
+    tokenizer = open_tokenizer(folder)
+    vocabulary = derive_vocabulary(tokenizer, task.given or folder)
+    save_vocabulary(folder, vocabulary)
+    files = tuple(
+        FileEntry.of(path, f"{TOKENIZER_FOLDER}/{path.name}") for path in sorted(folder.iterdir())
+    )
+    unknown = tokenizer.unk_token_id
+    return BuiltTokenizer(
+        entry=TokenizerEntry(
+            fingerprint=tokenizer_fingerprint(tokenizer, vocabulary, task.pretokenize),
+            size=vocabulary.size,
+            files=files,
+        ),
+        info=TokenizerInfo(
+            folder=folder,
+            sha256=sha256("".join(file.sha256 for file in files).encode()).hexdigest(),
+            sentencepiece=(folder / sentencepiece.MODEL_FILE).is_file(),
+            special=tuple(index for index in vocabulary.special if index != unknown),
+            unknown=unknown,
+            byte_tokens=byte_token_ids(tokenizer.get_vocab()),
+        ),
+        seconds=time.monotonic() - started,
+    )
+
+
+def train_tokenizer(
+    sentences: Iterable[str], config: TokenizerConfig, folder: Path, *, form: UnicodeForm = "NFC"
+) -> None:
+    """Trains on sentences of this Unicode form, and writes a tokenizer that normalizes to it."""
+    if config.model == "word":
+        save_hf_tokenizer(train_word_level(sentences, config.vocab_size), folder, form)
+        return
+    model = sentencepiece.train_sentencepiece(sentences, config)
+    write_bytes(folder / sentencepiece.MODEL_FILE, model)
+    converted = sentencepiece.to_hf_model(model, config.model, byte_fallback=config.byte_fallback)
+    save_hf_tokenizer(converted, folder, form)
+
+
+def byte_token_ids(pieces: Mapping[str, int]) -> tuple[int, ...]:
+    """The ids of the pieces that are single bytes, as `<0x41>`."""
+    return tuple(sorted(number for piece, number in pieces.items() if _BYTE_TOKEN.fullmatch(piece)))
+
+
+def sample_sentences(
+    slices: Sequence[TextSlice],
+    sentences: Mapping[str, int],
+    *,
+    alpha: float,
+    limit: int,
+    seed: int,
+) -> Iterator[str]:
+    """The sampled sentences of all languages.
+
+    `sentences` is the number of each language's sentences in the slices, without duplicates.
+    """
+    columns: dict[str, list[tuple[TextSlice, int]]] = defaultdict(list)
+    for part in slices:
+        for column, language in enumerate(part.subset.languages):
+            columns[language].append((part, column))
+    for language, wanted in sorted(sample_sizes(sentences, alpha=alpha, limit=limit).items()):
+        texts = (
+            record.texts[column]
+            for part, column in columns[language]
+            for record in part.records()
+            if record.reason is None
+        )
+        yield from _sample(texts, sentences[language], wanted, [seed, *language.encode()])
+
+
+def sample_sizes(sentences: Mapping[str, int], *, alpha: float, limit: int) -> dict[str, int]:
+    """Language -> number of sentences to draw, at most `limit` in all (but at least one each)."""
+    sizes = {language: number for language, number in sentences.items() if number}
+    weights = {language: number**alpha for language, number in sizes.items()}
+    budget = min(limit, sum(sizes.values()))
+    total = sum(weights.values())
+    return {
+        language: max(1, round(budget * weight / total)) for language, weight in weights.items()
+    }
+
+
+def _sample(texts: Iterator[str], available: int, wanted: int, seed: list[int]) -> Iterator[str]:
+    """`wanted` of the texts in their order, each equally often or once more."""
+    repeats, rest = divmod(wanted, available)
+    chosen = np.random.default_rng(seed).choice(available, rest, replace=False)
+    extra = iter(np.sort(chosen).tolist())
+    next_extra = next(extra, None)
+    for number, text in enumerate(texts):
+        for _ in range(repeats):
+            yield text
+        if number == next_extra:
+            yield text
+            next_extra = next(extra, None)
+            if next_extra is None and not repeats:
+                return

@@ -1,0 +1,144 @@
+"""Fast Hugging Face tokenizers: built around a trained model, and encoding many texts at once.
+
+The ids follow XLM-R: `<s>` 0, `<pad>` 1, `</s>` 2, `<unk>` 3, then the pieces, `<mask>` last; and
+so do the templates, `<s> a </s>` and `<s> a </s> </s> b </s>`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isoglot.atomic import write_errors
+from isoglot.corpus.cleaning.sentences import INVISIBLE
+from isoglot.corpus.tokenization.vocabulary import SPACE_MARK, TOKENIZER_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from isoglot.corpus.cleaning.sentences import UnicodeForm
+    from isoglot.types import IntArray
+
+SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")
+MASK_TOKEN = "<mask>"  # noqa: S105
+_MAX_COUNTED_WORDS = 10_000_000
+"""Distinct words held while counting; beyond it the rarest half is forgotten."""
+
+
+def save_hf_tokenizer(model: Any, folder: Path, form: UnicodeForm) -> None:
+    """Writes a tokenizer folder around a model of the tokenizers library.
+
+    The class is the generic `PreTrainedTokenizerFast`, which uses tokenizer.json as it is: XLM-R's
+    own class would rebuild the segmentation from the pieces and lose byte fallback.
+    """
+    from transformers import PreTrainedTokenizerFast
+
+    first, pad, last, unknown = SPECIAL_TOKENS
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=build_hf_tokenizer(model, form),
+        bos_token=first,
+        cls_token=first,
+        eos_token=last,
+        sep_token=last,
+        pad_token=pad,
+        unk_token=unknown,
+        mask_token=MASK_TOKEN,
+    )
+    with write_errors(folder):
+        tokenizer.save_pretrained(str(folder))
+
+
+def build_hf_tokenizer(model: Any, form: UnicodeForm) -> Any:
+    """The model with a normalizer that does what cleaning does, and a decoder that undoes it."""
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_tokenizers
+    from tokenizers.processors import TemplateProcessing
+
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.Replace(Regex(INVISIBLE), ""),
+            normalizers.NFKC() if form == "NFKC" else normalizers.NFC(),
+            normalizers.Replace(Regex(rf"[\s{SPACE_MARK}]+"), " "),
+            normalizers.Strip(),
+        ]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(SPACE_MARK, prepend_scheme="always")
+    tokenizer.decoder = decoders.Sequence(
+        [
+            decoders.Replace(SPACE_MARK, " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in SPECIAL_TOKENS])
+    tokenizer.add_special_tokens([AddedToken(MASK_TOKEN, lstrip=True, normalized=False)])
+    tokenizer.post_processor = TemplateProcessing(
+        single="<s> $A </s>",
+        pair="<s> $A </s> </s> $B:0 </s>",
+        special_tokens=[("<s>", 0), ("</s>", 2)],
+    )
+    return tokenizer
+
+
+def train_word_level(sentences: Iterable[str], size: int) -> Any:
+    """The most frequent words of normalized sentences, as a model of the tokenizers library.
+
+    A word carries the mark of the space before it, as in SentencePiece; every other word is
+    unknown. `size` counts the special tokens too.
+    """
+    from tokenizers.models import WordLevel
+
+    counts: Counter[str] = Counter()
+    for sentence in sentences:
+        counts.update(sentence.split(" "))
+        if len(counts) > _MAX_COUNTED_WORDS:
+            counts = Counter(dict(_most_frequent(counts, _MAX_COUNTED_WORDS // 2)))
+    words = _most_frequent(counts, size - len(SPECIAL_TOKENS) - 1)
+    tokens = [*SPECIAL_TOKENS, *(f"{SPACE_MARK}{word}" for word, _ in words)]
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    return WordLevel(vocabulary, unk_token=SPECIAL_TOKENS[3])
+
+
+def _most_frequent(counts: Counter[str], number: int) -> list[tuple[str, int]]:
+    """The most frequent words; of equally frequent ones the first in the order of characters."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number]
+
+
+class HFEncoder:
+    """Encodes texts with a tokenizer.json, without adding special tokens.
+
+    A text that spells a special token (`<mask>`) is encoded as plain text.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is the tokenizer folder of a corpus."""
+        from tokenizers import Tokenizer
+
+        self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self._tokenizer.encode_special_tokens = True
+
+    def encode(self, texts: Sequence[str]) -> tuple[IntArray, IntArray]:
+        """The ids of all texts, concatenated, and the number of ids of each text."""
+        encoded = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return flatten_ids([encoding.ids for encoding in encoded])
+
+    def encode_with_offsets(
+        self, texts: Sequence[str]
+    ) -> list[tuple[list[int], list[tuple[int, int]]]]:
+        """For each text its ids, and the characters [start, end) that each of them covers."""
+        encoded = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [(encoding.ids, encoding.offsets) for encoding in encoded]
+
+
+def flatten_ids(rows: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
+    """The ids of all rows, concatenated, and the length of each row."""
+    lengths = np.fromiter(map(len, rows), dtype=np.int32, count=len(rows))
+    ids = np.fromiter(chain.from_iterable(rows), dtype=np.int32, count=int(lengths.sum()))
+    return ids, lengths

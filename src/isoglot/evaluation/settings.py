@@ -1,0 +1,76 @@
+"""Settings of the tasks that read features of a model as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from isoglot.errors import require
+
+Aligner = Literal["transport", "entropic", "argmax", "itermax"]
+Pooling = Literal["mean", "cls"]
+
+_LABELS = {("center", True): "centred", ("margin", True): "by margin"}
+"""How the scenario of a score names a setting; others are `name=value`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureConfig:
+    """Settings of feature-based tasks; the defaults are those of the papers."""
+
+    limit: int | None = None
+    """Most examples of each split, evenly spaced; none: all."""
+    center: bool = False
+    """Subtract each language's mean vector from its sentences (Libovický et al. 2020)."""
+    margin: bool = False
+    """Rank sentences by ratio margin instead of cosine (Artetxe and Schwenk 2019)."""
+    pooling: Pooling = "cls"
+    """Sentence vectors of mining: the first token's state, as XTREME's BUCC script, or the mean."""
+    num_neighbors: int = 4
+    """Nearest neighbors in the mean of a ratio margin."""
+    aligner: Aligner = "transport"
+    """Word aligner: XLM-Align's optimal transport or its entropic form, or SimAlign's two."""
+    encode_jointly: bool | None = None
+    """Encode a sentence pair as one sequence for word alignment; none: only for XLM-Align's."""
+    sinkhorn_iterations: int = 2
+    """Sinkhorn iterations of XLM-Align's aligners."""
+    regularization: float = 0.1
+    """Entropy regularization, on cosines, of the entropic aligner."""
+    max_masks: int | None = None
+    """Longest answer to a cloze prompt, in tokens; none: the task's own (lama: 1, others: 5)."""
+
+    def __post_init__(self) -> None:
+        require(self.limit is None or self.limit > 0, "limit must be at least 1.")
+        require(self.num_neighbors > 0, "num_neighbors must be at least 1.")
+        require(self.sinkhorn_iterations > 0, "sinkhorn_iterations must be at least 1.")
+        require(self.regularization > 0, "regularization must be above 0.")
+        require(self.max_masks is None or self.max_masks > 0, "max_masks must be at least 1.")
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether a sentence pair is encoded as one sequence for word alignment."""
+        if self.encode_jointly is not None:
+            return self.encode_jointly
+        return self.aligner in ("transport", "entropic")
+
+    def scenario(self, kind: str) -> str | None:
+        """The settings that a kind of task reads and that differ from the defaults, or none."""
+        defaults = FeatureConfig()
+        names = {
+            "retrieval": ("center", "margin"),
+            "mining": ("center", "pooling", "num_neighbors"),
+            "alignment": ("aligner", "encode_jointly"),
+            "probe": ("max_masks",),
+        }.get(kind, ())
+        if kind == "retrieval" and self.margin:
+            names = (*names, "num_neighbors")
+        if kind == "alignment" and self.aligner in ("transport", "entropic"):
+            names = (*names, "sinkhorn_iterations")
+        if kind == "alignment" and self.aligner == "entropic":
+            names = (*names, "regularization")
+        changed = [
+            _LABELS.get((name, getattr(self, name)), f"{name}={getattr(self, name)}")
+            for name in (*names, "limit")
+            if getattr(self, name) != getattr(defaults, name)
+        ]
+        return ", ".join(changed) or None

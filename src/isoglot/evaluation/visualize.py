@@ -1,0 +1,207 @@
+"""Visualizations of an encoder for a report: a map of sentences, and similarity grids of words.
+
+Reads translation pairs. The map (MLM-GC, Figure 2, there of words) is PCA and then t-SNE of mean
+sentence vectors; a grid has the cosines between the words of a sentence and of its translation.
+Both are of the layer with the best retrieval accuracy on the same pairs, unless a layer is given.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+
+from isoglot.corpus.tokenization.pretokenization import Pretokenizer
+from isoglot.errors import IsoglotError
+from isoglot.evaluation.data import splits_to_score
+from isoglot.evaluation.embed import embed, encode_in_batches
+from isoglot.evaluation.loading import load_for_scoring
+from isoglot.evaluation.retrieval import retrieval_accuracy
+from isoglot.model_results import fingerprint as fingerprint_of
+from isoglot.tasks import find_task
+from isoglot.tasks.pretokenized import pretokenize_text
+from isoglot.visualizations import SentenceMap, SimilarityGrid, Visualizations
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from isoglot.evaluation.data import PairsByName
+    from isoglot.models.encoder import Encoder
+
+_READABLE = range(4, 15)
+"""Numbers of words of a sentence that make a readable grid."""
+_MAX_WORD_LENGTH = 20
+"""Longer words are text without spaces, and are split into tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisualizationConfig:
+    """Settings of the visualizations of a model."""
+
+    sentences_per_language: int = 200
+    """Sentences of each language on the map."""
+    max_sentences: int = 4000
+    """Most sentences of all languages together, which bounds the time of t-SNE."""
+    pca_dimensions: int = 50
+    """Dimensions of PCA before t-SNE; MLM-GC has 3."""
+    max_grids: int = 8
+    """Most similarity grids, one for each pair of languages."""
+    layer: int | None = None
+    """Layer to read; none: the one with the best retrieval accuracy on the pairs."""
+    seed: int = 0
+    """Random seed of PCA and t-SNE."""
+
+
+def visualize_folder(
+    folder: Path,
+    pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]],
+    settings: VisualizationConfig | None = None,
+) -> Visualizations:
+    """Visualizations of a Hugging Face folder."""
+    encoder, tokenizer = load_for_scoring(folder)
+    pretokenization = Pretokenizer.load(folder)
+    pairs = {
+        name: (
+            [pretokenize_text(text, name.split("-")[0], pretokenization) for text in first],
+            [pretokenize_text(text, name.split("-")[1], pretokenization) for text in second],
+        )
+        for name, (first, second) in pairs.items()
+    }
+    return visualize_encoder(
+        encoder, tokenizer, pairs, fingerprint=fingerprint_of(folder), settings=settings
+    )
+
+
+def sentence_pairs_of_tasks(
+    names: Sequence[str], data: Path, languages: Collection[str] | None = None
+) -> PairsByName:
+    """The translations of the retrieval tasks among the named tasks; refused if there are none."""
+    pairs: PairsByName = {}
+    for task in map(find_task, names):
+        if task.kind == "retrieval":
+            for split in splits_to_score(task, data, languages):
+                found = task.read(split)
+                sides = [pair.first for pair in found], [pair.second for pair in found]
+                pairs.setdefault(split.language, sides)
+    if not pairs:
+        raise IsoglotError(
+            "Visualizations need translations: name a retrieval task, such as tatoeba."
+        )
+    return pairs
+
+
+def visualize_encoder(
+    encoder: Encoder,
+    tokenizer: Any,
+    pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]],
+    *,
+    fingerprint: str,
+    settings: VisualizationConfig | None = None,
+) -> Visualizations:
+    """Visualizations of an encoder, on translations by pair of languages (`en-de`).
+
+    `fingerprint` is that of the model's results.
+    """
+    settings = settings or VisualizationConfig()
+    languages = {language for name in pairs for language in name.split("-")}
+    each = max(2, min(settings.sentences_per_language, settings.max_sentences // len(languages)))
+    vectors: dict[str, torch.Tensor] = {}
+    right: torch.Tensor | None = None
+    for name, sides in pairs.items():
+        texts = [list(side[:each]) for side in sides]
+        found = [embed(encoder, tokenizer, side) for side in texts]
+        for language, of_language in zip(name.split("-"), found, strict=True):
+            vectors.setdefault(language, of_language)
+        hits = [retrieval_accuracy(a, b, texts[1]) for a, b in zip(*found, strict=True)]
+        right = torch.tensor(hits) if right is None else right + torch.tensor(hits)
+    assert right is not None, "there is at least one pair of languages"
+    layer = int(right.argmax()) if settings.layer is None else settings.layer
+    grids = (_grid(encoder, tokenizer, name, *sides, layer) for name, sides in pairs.items())
+    at_layer = {code: of_code[layer] for code, of_code in vectors.items()}
+    return Visualizations(
+        fingerprint=fingerprint,
+        sentence_map=_sentence_map(at_layer, layer, settings),
+        grids=tuple(grid for grid in grids if grid is not None)[: settings.max_grids],
+    )
+
+
+def _sentence_map(
+    vectors: Mapping[str, torch.Tensor], layer: int, settings: VisualizationConfig
+) -> SentenceMap:
+    try:
+        from sklearn.decomposition import PCA
+        from sklearn.manifold import TSNE
+        from threadpoolctl import threadpool_limits
+    except ImportError as error:
+        raise IsoglotError(
+            "Visualizations need scikit-learn: pip install 'isoglot[report]'."
+        ) from error
+    together = torch.cat(list(vectors.values())).numpy()
+    components = min(settings.pca_dimensions, *together.shape)
+    perplexity = min(30.0, (len(together) - 1) / 3)
+    # on a busy machine several threads are many times slower than one
+    with threadpool_limits(1):
+        reduced = PCA(components, random_state=settings.seed).fit_transform(together)
+        places = TSNE(perplexity=perplexity, random_state=settings.seed).fit_transform(reduced)
+    rows = ((round(float(x), 2), round(float(y), 2)) for x, y in places)
+    points = {code: tuple(islice(rows, len(of_code))) for code, of_code in vectors.items()}
+    method = f"PCA to {components} dimensions, then t-SNE"
+    return SentenceMap(layer=layer, method=method, points=points)
+
+
+def _grid(
+    encoder: Encoder,
+    tokenizer: Any,
+    language: str,
+    first: Sequence[str],
+    second: Sequence[str],
+    layer: int,
+) -> SimilarityGrid | None:
+    """The grid of the first pair of sentences of readable length, or none."""
+    for texts in zip(first, second, strict=True):
+        tokens = [_word_tokens(tokenizer, text) for text in texts]
+        if all(len(words) in _READABLE for words, _ in tokens):
+            sides = [
+                _word_vectors(encoder, tokenizer, text, groups, layer)
+                for text, (_, groups) in zip(texts, tokens, strict=True)
+            ]
+            cosines = (sides[0] @ sides[1].T).tolist()
+            return SimilarityGrid(
+                language=language,
+                layer=layer,
+                first=tuple(tokens[0][0]),
+                second=tuple(tokens[1][0]),
+                cosines=tuple(tuple(round(cosine, 3) for cosine in row) for row in cosines),
+            )
+    return None
+
+
+def _word_tokens(tokenizer: Any, text: str) -> tuple[list[str], list[list[int]]]:
+    """The words of a text and the indices of their tokens; long words are split into tokens."""
+    spans = [word.span() for word in re.finditer(r"\S+", text)]
+    groups: dict[tuple[int, int], list[int]] = {}
+    offsets = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
+    for token, (start, end) in enumerate(offsets):
+        # SentencePiece's offsets include the space before a word
+        begin = end - len(text[start:end].lstrip())
+        span = next((span for span in spans if span[0] <= begin < span[1]), None)
+        if span is not None and begin < end:
+            key = span if span[1] - span[0] <= _MAX_WORD_LENGTH else (begin, end)
+            groups.setdefault(key, []).append(token)
+    return [text[start:end] for start, end in groups], list(groups.values())
+
+
+def _word_vectors(
+    encoder: Encoder, tokenizer: Any, text: str, groups: Sequence[Sequence[int]], layer: int
+) -> torch.Tensor:
+    """(words, D) means of the tokens of each word, of length 1."""
+    ids = tokenizer(text)["input_ids"]
+    ((_, _, states),) = encode_in_batches(encoder, [ids], tokenizer.pad_token_id)
+    assert states.layers is not None
+    vectors = states.layers[layer][0].float().cpu()
+    return F.normalize(torch.stack([vectors[list(group)].mean(dim=0) for group in groups]), dim=-1)

@@ -1,0 +1,207 @@
+"""Word alignment from the states of every layer of an encoder (MetaXLM, section 4.4).
+
+Words are split into tokens, tokens are linked by one of four aligners, and two words are linked if
+two of their tokens are. XLM-Align's aligners encode a sentence pair as one sequence, SimAlign's
+encode each sentence alone. Every aligner reads the vectors of m and n tokens, gives an (m, n)
+matrix of links, and keeps the links that both directions choose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from isoglot.evaluation.embed import encode_in_batches, special_tokens, tokenize_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from isoglot.evaluation.data import ScoringJob
+    from isoglot.evaluation.settings import FeatureConfig
+    from isoglot.models.encoder import Encoder
+    from isoglot.results import Score
+    from isoglot.tasks.examples import AlignedPair
+
+Link = tuple[int, int]
+_PAIRS_PER_BLOCK = 64
+_ITERMAX_DISCOUNT = 0.9
+_ITERMAX_ROUNDS = 2
+_ITERMAX_MIN_TOKENS = 3
+"""Shorter sentences have no second round."""
+
+
+def score_alignment(job: ScoringJob) -> list[Score]:
+    """Error rate, precision and recall of the links at every layer."""
+    found: list[Score] = []
+    examples = job.examples()
+    by_layer = align_words(job.encoder, job.tokenizer, examples, job.settings)
+    for layer, links in enumerate(by_layer):
+        found += job.scores(job.values(examples, links), count=len(examples), layer=layer)
+    return found
+
+
+def align_words(
+    encoder: Encoder, tokenizer: Any, pairs: Sequence[AlignedPair], settings: FeatureConfig
+) -> list[list[set[Link]]]:
+    """For each layer, for each pair, the links between its words."""
+    by_layer: list[list[set[Link]]] = []
+    for start in range(0, len(pairs), _PAIRS_PER_BLOCK):
+        block = pairs[start : start + _PAIRS_PER_BLOCK]
+        for layer, links in enumerate(_align_block(encoder, tokenizer, block, settings)):
+            if layer == len(by_layer):
+                by_layer.append([])
+            by_layer[layer] += links
+    return by_layer
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    """The tokens of one sentence."""
+
+    ids: list[int]
+    words: list[int]
+    """The index of each token's word."""
+
+
+def _align_block(
+    encoder: Encoder, tokenizer: Any, pairs: Sequence[AlignedPair], settings: FeatureConfig
+) -> list[list[set[Link]]]:
+    start, end = special_tokens(tokenizer)
+    number = 2 if settings.is_joint else 1
+    max_tokens = (encoder.max_positions - len(start) - number * len(end)) // number
+    sides = [
+        (
+            _tokenize(tokenizer, pair.first, max_tokens),
+            _tokenize(tokenizer, pair.second, max_tokens),
+        )
+        for pair in pairs
+    ]
+    states = _token_states(encoder, tokenizer, sides, jointly=settings.is_joint)
+    num_layers = len(states[0][0])
+    return [
+        [
+            _word_links(first, second, one[layer], other[layer], settings)
+            for (first, second), (one, other) in zip(sides, states, strict=True)
+        ]
+        for layer in range(num_layers)
+    ]
+
+
+def _tokenize(tokenizer: Any, words: Sequence[str], max_tokens: int) -> _Tokens:
+    tokens = tokenize_words(tokenizer, words)
+    ids = [token for of_word in tokens for token in of_word]
+    owners = [number for number, of_word in enumerate(tokens) for _ in of_word]
+    return _Tokens(ids[:max_tokens], owners[:max_tokens])
+
+
+def _token_states(
+    encoder: Encoder, tokenizer: Any, sides: Sequence[tuple[_Tokens, _Tokens]], *, jointly: bool
+) -> list[tuple[Tensor, Tensor]]:
+    """For each pair, the states (layers + 1, tokens, D) of its two sides."""
+    start, end = special_tokens(tokenizer)
+    if jointly:
+        encoded = [start + first.ids + end + second.ids + end for first, second in sides]
+    else:
+        encoded = [start + side.ids + end for pair in sides for side in pair]
+    states = _sequence_states(encoder, encoded, tokenizer.pad_token_id)
+    firsts, seconds = (states, states) if jointly else (states[::2], states[1::2])
+    split = []
+    for (first, second), one, other in zip(sides, firsts, seconds, strict=True):
+        begin, middle = len(start), len(start) + len(first.ids)
+        again = middle + len(end) if jointly else begin
+        split.append((one[:, begin:middle], other[:, again : again + len(second.ids)]))
+    return split
+
+
+def _sequence_states(encoder: Encoder, encoded: list[list[int]], pad: int) -> list[Tensor]:
+    found: dict[int, Tensor] = {}
+    for indices, _, states in encode_in_batches(encoder, encoded, pad):
+        assert states.layers is not None
+        for row, index in enumerate(indices.tolist()):
+            length = len(encoded[index])
+            found[index] = torch.stack(
+                [layer[row, :length].float().cpu() for layer in states.layers]
+            )
+    return [found[index] for index in range(len(encoded))]
+
+
+def _word_links(
+    first: _Tokens, second: _Tokens, one: Tensor, other: Tensor, settings: FeatureConfig
+) -> set[Link]:
+    if not first.ids or not second.ids:
+        return set()
+    links = alignment_matrix(one, other, settings).nonzero().tolist()
+    return {(first.words[i], second.words[j]) for i, j in links}
+
+
+def alignment_matrix(first: Tensor, second: Tensor, settings: FeatureConfig) -> Tensor:
+    """(m, n) booleans: the links of the aligner in the settings."""
+    match settings.aligner:
+        case "transport":
+            return mutual_argmax(*sinkhorn(first @ second.T, settings.sinkhorn_iterations))
+        case "entropic":
+            scaled = _cosines(first, second) / settings.regularization
+            return mutual_argmax(*log_sinkhorn(scaled, settings.sinkhorn_iterations))
+        case "argmax":
+            return mutual_argmax(*[_cosines(first, second)] * 2)
+        case "itermax":
+            return itermax((_cosines(first, second) + 1) / 2)
+
+
+def mutual_argmax(forward: Tensor, backward: Tensor) -> Tensor:
+    """Links (i, j) where j is the best of row i of `forward` and i of column j of `backward`."""
+    rows = torch.zeros_like(forward, dtype=torch.bool)
+    columns = torch.zeros_like(rows)
+    rows.scatter_(1, forward.argmax(dim=1, keepdim=True), value=True)
+    columns.scatter_(0, backward.argmax(dim=0, keepdim=True), value=True)
+    return rows & columns
+
+
+def sinkhorn(similar: Tensor, iterations: int) -> tuple[Tensor, Tensor]:
+    """XLM-Align's aligner as released: Sinkhorn iterations on the dot products.
+
+    Returns the plan after the last normalization of its rows, and of its columns.
+    """
+    plan = columns = similar
+    for _ in range(iterations):
+        columns = plan / plan.sum(dim=0, keepdim=True)
+        plan = columns / columns.sum(dim=1, keepdim=True)
+    return plan, columns
+
+
+def log_sinkhorn(scaled: Tensor, iterations: int) -> tuple[Tensor, Tensor]:
+    """Sinkhorn on exp(similarity / regularization), as in XLM-Align's paper, in the log domain."""
+    plan = columns = scaled
+    for _ in range(iterations):
+        columns = plan - plan.logsumexp(dim=0, keepdim=True)
+        plan = columns - columns.logsumexp(dim=1, keepdim=True)
+    return plan, columns
+
+
+def itermax(similar: Tensor) -> Tensor:
+    """SimAlign's itermax (Jalili Sabet et al. 2020): mutual links, then links of tokens left.
+
+    In the second round a pair counts in full if neither token has a link, with a discount if one
+    has, and not at all if both have.
+    """
+    links = mutual_argmax(similar, similar)
+    if min(similar.shape) < _ITERMAX_MIN_TOKENS:
+        return links
+    for _ in range(_ITERMAX_ROUNDS - 1):
+        first = links.any(dim=1, keepdim=True).float()
+        second = links.any(dim=0, keepdim=True).float()
+        if bool(first.all()) or bool(second.all()):
+            break
+        linked = first + second
+        weights = torch.where(linked == 0, 1.0, torch.where(linked == 1, _ITERMAX_DISCOUNT, 0.0))
+        weighted = similar * weights
+        links = links | (mutual_argmax(weighted, weighted) & (weights > 0))
+    return links
+
+
+def _cosines(first: Tensor, second: Tensor) -> Tensor:
+    return F.normalize(first, dim=-1) @ F.normalize(second, dim=-1).T

@@ -1,0 +1,54 @@
+"""Predictions of a fine-tuned model: batches of similar lengths, logits decoded by the head."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from isoglot.models.attention import attention_kernels
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from isoglot.finetuning.head import Logits, TaskHead, Window
+
+_TOKENS_PER_BATCH = 16_384
+
+
+def predict(model: Any, head: TaskHead[Any, Any], examples: Sequence[Any]) -> list[Any]:
+    """One prediction for each example."""
+    return head.decode(examples, *run_model(model, head, examples))
+
+
+@torch.no_grad()
+def run_model(
+    model: Any, head: TaskHead[Any, Any], examples: Sequence[Any]
+) -> tuple[list[Window], list[Logits]]:
+    """The windows of all examples, and the model's logits for each window."""
+    windows = head.windows(examples, training=False)
+    logits: dict[int, Logits] = {}
+    was_training = model.training
+    model.eval()
+    try:
+        with attention_kernels("sdpa"):
+            for batch in _batches_by_length(windows):
+                tensors = head.collate([windows[index] for index in batch])
+                output = model(**{name: t.to(model.device) for name, t in tensors.items()})
+                outputs = [output[name].float().cpu() for name in head.output_names]
+                for row, index in enumerate(batch):
+                    logits[index] = tuple(tensor[row] for tensor in outputs)
+    finally:
+        model.train(was_training)
+    return windows, [logits[index] for index in range(len(windows))]
+
+
+def _batches_by_length(windows: Sequence[Window]) -> list[list[int]]:
+    lengths = [sum(len(s["input_ids"]) for s in window.sequences) for window in windows]
+    batches: list[list[int]] = []
+    for index in sorted(range(len(windows)), key=lengths.__getitem__):
+        # sorted: the newest window is the longest, and the others are padded to its length
+        if not batches or (len(batches[-1]) + 1) * lengths[index] > _TOKENS_PER_BATCH:
+            batches.append([])
+        batches[-1].append(index)
+    return batches

@@ -1,0 +1,122 @@
+"""Contrast of entity descriptions: the settings and the model half of XLM-K's two tasks.
+
+    loss = -log( exp(q·k⁺) / Σ exp(q·k) )              XLM-K Eq. 5
+
+Keys are descriptions, encoded with gradient by the encoder being trained, as queries are: the
+query's own and the others of its micro-batch. A queue holds keys of earlier steps, without
+gradient. No momentum encoder, no temperature, no normalisation; query and key have a head each, two
+layers without bias (Eq. 1 and 2, 3 and 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from isoglot.errors import require
+from isoglot.objectives.contrast.info_nce import Negatives, in_batch_negatives
+from isoglot.objectives.contrast.momentum import Queue, QueueModule
+from isoglot.objectives.contrast.pooling import (
+    ContrastObjective,
+    Projection,
+    ProjectionConfig,
+)
+from isoglot.objectives.masking import build_sequence
+
+if TYPE_CHECKING:
+    from isoglot.models.encoder import Encoder
+    from isoglot.types import IntArray, LongArray, Sequence, Vocabulary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescriptionObjective(ContrastObjective):
+    """The settings of objectives that find descriptions."""
+
+    temperature: float = 1.0
+    """Dot products are divided by it; XLM-K has none."""
+    projection_size: int | None = None
+    """Width of the contrasted vectors; none means the encoder's."""
+    normalize: bool = False
+    """L2-normalise the contrasted vectors; XLM-K does not."""
+
+    @override
+    def __post_init__(self) -> None:
+        ContrastObjective.__post_init__(self)
+        size = self.projection_size
+        require(
+            size is None or size >= 1, f"{self.name}.projection_size must be 1 or more, or none"
+        )
+        # filled beforehand, it would hold keys of an encoder that has since been trained
+        require(self.queue.start != "filled", f"{self.name}.queue.start must be random or empty")
+
+
+class DescriptionContrast(QueueModule):
+    """The model half of objectives that find descriptions: two heads and a queue of keys."""
+
+    def __init__(
+        self, settings: DescriptionObjective, encoder: Encoder, *, batch_norm: bool = False
+    ) -> None:
+        super().__init__()
+        self.layer = settings.layer
+        self.query_head, self.key_head = (
+            build_head(settings, encoder.hidden_size, batch_norm=batch_norm) for _ in range(2)
+        )
+        self.queue = None
+        if settings.queue.size:
+            self.queue = Queue(settings.queue, self.key_head.size, num_items=1)
+
+    def negatives(self, keys: Tensor, items: Tensor) -> Negatives:
+        """The other keys of the micro-batch (n, D), with item numbers (n, 1), and the queue."""
+        found = in_batch_negatives(keys, items, deduplicate=False)
+        if self.queue is None:
+            return found
+        return found.join(self.queue.negatives(len(keys)))
+
+
+class BatchNormHead(nn.Module):
+    """The released code's head: batch normalisation after each layer, the last without weights."""
+
+    def __init__(self, hidden: int, size: int) -> None:
+        super().__init__()
+        self.size = size
+        self.first = nn.Linear(hidden, hidden, bias=False)
+        self.first_norm = nn.BatchNorm1d(hidden, eps=1e-12)
+        self.second = nn.Linear(hidden, size, bias=False)
+        self.second_norm = nn.BatchNorm1d(size, eps=1e-12, affine=False)
+
+    @override
+    def forward(self, states: Tensor) -> Tensor:
+        with torch.autocast(states.device.type, enabled=False):
+            vectors = states.to(torch.promote_types(states.dtype, torch.float32))
+            hidden = self._normed(self.first_norm, self.first(vectors)).relu()
+            return self._normed(self.second_norm, self.second(hidden))
+
+    def _normed(self, norm: nn.BatchNorm1d, vectors: Tensor) -> Tensor:
+        """A single vector has no variance: it is normalised as in evaluation."""
+        norm.train(self.training and len(vectors) > 1)
+        found: Tensor = norm(vectors)
+        return found
+
+
+def build_head(
+    settings: DescriptionObjective, hidden: int, *, batch_norm: bool
+) -> Projection | BatchNormHead:
+    """W2·ReLU(W1·), with batch normalisation if asked."""
+    size = settings.projection_size
+    if batch_norm:
+        return BatchNormHead(hidden, size or hidden)
+    where: Literal["after", "none"] = "after" if settings.normalize else "none"
+    return Projection(ProjectionConfig(layers=2, size=size, bias=False, normalize=where), hidden)
+
+
+def description_sequence(
+    ids: IntArray, language: int, vocabulary: Vocabulary, marker: str, **labels: LongArray
+) -> Sequence:
+    """A description as a sequence with a marker on its [CLS]."""
+    sequence = build_sequence(ids, language, vocabulary)
+    return replace(sequence, markers={marker: np.zeros(1, np.int64)}, labels=labels)

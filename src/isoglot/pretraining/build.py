@@ -1,0 +1,243 @@
+"""Building a run: device, objectives, number of steps, model and exporter, in that order.
+
+The model is an encoder, or an encoder-decoder where the recipe has `model.decoder`. A model to
+start from (`model.init_from`) whose vocabulary is not the corpus's is transplanted first into
+RUN/transplanted (MetaXLM, Chi et al., 2021, section 3.2); the run continues from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from accelerate import Accelerator
+from rich.console import Console
+
+from isoglot.batching.mixture import key_of
+from isoglot.corpus import Corpus
+from isoglot.errors import CheckpointError, CorpusError
+from isoglot.objectives.base import Objective
+from isoglot.pretraining import checkpoint
+from isoglot.pretraining.config import PretrainConfig, objectives_of
+from isoglot.pretraining.export import Exporter
+from isoglot.pretraining.runtime import enable_determinism, make_accelerator
+from isoglot.pretraining.stage_data import num_steps
+from isoglot.pretraining.train_module import Seq2SeqTrainModule, TrainModule
+from isoglot.pretraining.writers import PrepareProgress
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from isoglot.models.config import ModelConfig
+    from isoglot.models.transplant.report import TransplantReport
+
+TRANSPLANTED = "transplanted"
+"""Folder of a run with the model that was given the corpus's vocabulary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """What stays the same from the first stage of a run to its last."""
+
+    config: PretrainConfig
+    corpus: Corpus
+    folder: Path
+    name: str
+    recipe_text: str | None
+    console: Console
+    """Where progress is shown; quiet on all processes but the main one."""
+    accelerator: Accelerator
+    objectives: dict[str, Objective]
+    """By name, prepared for the corpus."""
+    num_steps: list[int]
+    """Steps of each stage."""
+    module: TrainModule
+    exporter: Exporter
+
+    def warn(self, message: str) -> None:
+        """Tell the user something about the run."""
+        self.console.print(f"[yellow]note[/]: {message}", highlight=False, soft_wrap=True)
+
+
+def build_run(
+    config: PretrainConfig,
+    corpus: Corpus,
+    folder: Path,
+    name: str,
+    recipe_text: str | None,
+    console: Console,
+) -> RunContext:
+    """Build everything that a run needs before its first stage."""
+    _check_folder(folder)
+    accelerator = make_accelerator(config, folder)
+    if not accelerator.is_main_process:
+        console = Console(quiet=True)
+    if accelerator.device.type == "cuda" and config.deterministic:
+        enable_determinism()
+    torch.manual_seed(key_of(config.seed, "weights") >> 1)
+    # tables that an objective computes from the corpus are made by one process, and kept
+    with accelerator.main_process_first():
+        progress = PrepareProgress(console)
+        objectives = {
+            name: found.prepare(corpus, progress) for name, found in objectives_of(config).items()
+        }
+    steps = [
+        num_steps(stage, corpus, objectives, config.batch, seed=config.seed, number=number)
+        for number, stage in enumerate(config.stages)
+    ]
+    # one process transplants; a run that has begun has been transplanted
+    begun = (folder / TRANSPLANTED / "config.json").is_file() and (
+        checkpoint.latest(folder / "checkpoints") is not None
+    )
+    with accelerator.main_process_first():
+        transplant_now = accelerator.is_main_process and not begun
+        model = resolve_init(config, corpus, folder, console, transplant_now=transplant_now)
+    module = build_train_module(model, objectives, corpus, row_length=config.batch.row_length)
+    module.to(accelerator.device)
+    exporter = Exporter(
+        config=config,
+        corpus=corpus,
+        module=module,
+        accelerator=accelerator,
+        folder=folder,
+        name=name,
+        recipe_text=recipe_text,
+        console=console,
+    )
+    return RunContext(
+        config=config,
+        corpus=corpus,
+        folder=folder,
+        name=name,
+        recipe_text=recipe_text,
+        console=console,
+        accelerator=accelerator,
+        objectives=objectives,
+        num_steps=steps,
+        module=module,
+        exporter=exporter,
+    )
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a run's folder that is a file or holds a model."""
+    if (folder / "config.json").is_file():
+        raise CheckpointError(
+            f"{folder} holds a model, not a run. Choose another folder with --out."
+        )
+    for place in (folder, *folder.parents):
+        if place.is_file():
+            raise CheckpointError(f"{place} is a file. Choose a folder with --out.")
+
+
+def resolve_init(
+    config: PretrainConfig, corpus: Corpus, folder: Path, console: Console, *, transplant_now: bool
+) -> ModelConfig:
+    """The model settings of a run, `init_from` pointing to the transplanted model where asked.
+
+    Args:
+        config: the recipe.
+        corpus: what the model will be trained on.
+        folder: the run's folder.
+        console: shows how the vocabulary was matched.
+        transplant_now: transplant here; otherwise another process or an earlier start did.
+
+    Raises:
+        IsoglotError: the model has another vocabulary than the corpus, or cannot be transplanted.
+    """
+    source = config.model.init_from
+    if source is None or config.transplant is None:
+        _check_tokenizer(config.model, corpus)
+        return config.model
+    if transplant_now:
+        from isoglot.models.loading import local_folder
+        from isoglot.models.transplant.run import transplant
+
+        seed = key_of(config.seed, "transplant", config.transplant.seed) >> 1
+        report = transplant(
+            local_folder(source),
+            corpus.tokenizer_folder,
+            folder / TRANSPLANTED,
+            replace(config.transplant, seed=seed),
+        )
+        console.print(_transplant_summary(source, report), highlight=False, soft_wrap=True)
+    return replace(config.model, init_from=str(folder / TRANSPLANTED))
+
+
+def _transplant_summary(source: str, report: TransplantReport) -> str:
+    total = sum(report.kinds.values())
+    kinds = ", ".join(f"{kind} {100 * n / total:.1f} %" for kind, n in report.kinds.items())
+    return f"transplanted {source} into a vocabulary of {total:,} tokens: {kinds}"
+
+
+def _check_tokenizer(model: ModelConfig, corpus: Corpus) -> None:
+    """Refuse a folder to start from whose tokenizer is not the corpus's (language tokens apart)."""
+    from transformers import AutoConfig
+
+    from isoglot.models.seq2seq_loading import is_seq2seq
+
+    if model.init_from is None or not Path(model.init_from).is_dir():
+        return
+    if model.decoder is None or not is_seq2seq(model.init_from):
+        corpus.check_tokenizer(model.init_from)
+        return
+    found = getattr(AutoConfig.from_pretrained(model.init_from), "base_tokenizer", None)
+    if found is not None and found != corpus.manifest.tokenizer.fingerprint:
+        raise CorpusError(
+            f"{model.init_from} was trained with another tokenizer than that of {corpus.folder}. "
+            "Prepare the corpus with the tokenizer of the corpus that it was trained on."
+        )
+
+
+def build_train_module(
+    model: ModelConfig, objectives: Mapping[str, Objective], corpus: Corpus, *, row_length: int
+) -> TrainModule:
+    """The model that a run starts with, and its objectives' modules."""
+    from isoglot.models.encoder import Encoder
+    from isoglot.models.seq2seq import Seq2Seq
+
+    if model.decoder is None:
+        encoder = Encoder.build(model, corpus.vocabulary, languages=corpus.languages)
+        encoder.check_length(row_length)
+        return TrainModule(encoder, objectives, corpus)
+    _check_language_tokens(corpus)
+    seq2seq = Seq2Seq.build(model, corpus.vocabulary, languages=corpus.languages)
+    seq2seq.encoder.check_length(row_length)
+    return Seq2SeqTrainModule(seq2seq, objectives, corpus)
+
+
+def _check_language_tokens(corpus: Corpus) -> None:
+    """Refuse languages whose token the tokenizer already has with another meaning."""
+    from isoglot.corpus.tokenization.vocabulary import open_tokenizer
+    from isoglot.models.seq2seq_export import language_token
+
+    known = open_tokenizer(corpus.tokenizer_folder).get_vocab()
+    taken = [code for code in corpus.languages if language_token(code) in known]
+    if taken:
+        raise CorpusError(
+            f"The language {taken[0]!r} would get the token {language_token(taken[0])}, which the "
+            f"tokenizer of {corpus.folder} has already. Give the language another name in the "
+            "prepare file, and prepare again."
+        )
+
+
+def init_decoder(context: RunContext, stage: int) -> None:
+    """Copy the encoder into the decoder before the first stage that decodes after others.
+
+    A decoder that came with the model to start from is left as it is.
+    """
+    from isoglot.models.seq2seq_loading import is_seq2seq
+
+    config = context.config
+    if config.model.init_from is not None and is_seq2seq(config.model.init_from):
+        return
+
+    def uses_decoder(number: int) -> bool:
+        names = config.objectives_in(number)
+        return any(context.objectives[name].uses_decoder for name in names)
+
+    first = stage > 0 and uses_decoder(stage) and not any(map(uses_decoder, range(stage)))
+    if first and isinstance(context.module, Seq2SeqTrainModule):
+        context.module.seq2seq.init_decoder()

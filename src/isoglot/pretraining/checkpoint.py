@@ -1,0 +1,328 @@
+"""Checkpoints: everything that a run needs to resume bit for bit.
+
+    checkpoints/step-00001000/
+        weights.safetensors      encoder, heads, queues, momentum encoders
+        optimizer.safetensors    moments of the optimizer
+        state.json               step, stage, cursor, fingerprints, SHA-256 of the files above
+
+A checkpoint is written to a temporary folder, flushed to disk and renamed, so a crash or a full
+disk leaves the one before untouched. It is verified when it is read (`_verify`); a damaged one is
+skipped with a warning; a run whose checkpoints are all damaged is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from isoglot.atomic import replace_folder
+from isoglot.errors import CheckpointError, require
+from isoglot.types import Cursor, Draw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from torch import Tensor, nn
+
+    from isoglot.batching.loader import Loader
+    from isoglot.corpus import Corpus
+
+FORMAT = 2
+_WEIGHTS, _OPTIMIZER, _STATE = "weights.safetensors", "optimizer.safetensors", "state.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointConfig:
+    """When checkpoints are written."""
+
+    every_steps: int = 1000
+    """Steps between two checkpoints; the last step always gets one."""
+    keep: int = 2
+    """How many of the newest to keep."""
+
+    def __post_init__(self) -> None:
+        require(self.every_steps >= 1, "checkpoint.every_steps must be 1 or more")
+        require(self.keep >= 1, "checkpoint.keep must be 1 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainState:
+    """Progress of a run: what a checkpoint holds beside its tensors."""
+
+    stage: int
+    """The stage that was running, from 0."""
+    step: int
+    """Steps taken in that stage."""
+    total_steps: int
+    """Steps taken in all stages; names the folder."""
+    tokens: int
+    """Tokens trained on so far."""
+    cursor: Cursor
+    corpus_fingerprint: str
+    """Of the data that the streams read."""
+    recipe_fingerprint: str
+    """Fingerprint of the settings that decide the numbers."""
+
+
+def save(
+    folder: Path,
+    state: TrainState,
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    *,
+    keep: int,
+) -> Path:
+    """Write a checkpoint below `folder`, then remove all but the newest `keep`."""
+    place = folder / f"step-{state.total_steps:08d}"
+    try:
+        with replace_folder(place, durable=True) as scratch:
+            weights, aliases = _unshared(module.state_dict())
+            moments, scalars = _flatten(optimizer, module)
+            save_file(weights, scratch / _WEIGHTS)
+            save_file(moments, scratch / _OPTIMIZER)
+            content = {
+                "format": FORMAT,
+                **asdict(state),
+                "aliases": aliases,
+                "optimizer": scalars,
+                "sha256": {name: _sha256(scratch / name) for name in (_WEIGHTS, _OPTIMIZER)},
+            }
+            text = json.dumps(content)
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            (scratch / _STATE).write_text(f"{digest}\n{text}\n", encoding="utf-8")
+    except (OSError, SafetensorError) as error:
+        before = latest(folder)
+        kept = f"{before} is untouched" if before else "there is no earlier one"
+        raise CheckpointError(
+            f"{place} could not be written: {error}. Free space there and resume; {kept}."
+        ) from error
+    # later checkpoints belong to a continuation that was abandoned by resuming an earlier one
+    for later in (other for other in _folders(folder) if other.name > place.name):
+        shutil.rmtree(later, ignore_errors=True)
+    for old in _folders(folder)[keep:]:
+        shutil.rmtree(old, ignore_errors=True)
+    return place
+
+
+class FormatError(CheckpointError):
+    """A checkpoint was written in another format; it is not damaged."""
+
+
+class Checkpoint:
+    """A checkpoint on disk whose hashes have been verified."""
+
+    def __init__(self, place: Path) -> None:
+        """Verify it; raises a `CheckpointError` if it is damaged."""
+        self.place = place
+        self._content = _verify(place)
+
+    @property
+    def state(self) -> TrainState:
+        """The progress that it was written at."""
+        content, cursor = self._content, self._content["cursor"]
+        return TrainState(
+            stage=content["stage"],
+            step=content["step"],
+            total_steps=content["total_steps"],
+            tokens=content["tokens"],
+            cursor=Cursor(
+                step=cursor["step"],
+                counters=tuple(cursor["counters"]),
+                pending=tuple(Draw(*draw) for draw in cursor["pending"]),
+            ),
+            corpus_fingerprint=content["corpus_fingerprint"],
+            recipe_fingerprint=content["recipe_fingerprint"],
+        )
+
+    def restore(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Load its tensors into the module and the optimizer."""
+        weights = load_file(self.place / _WEIGHTS)
+        for alias, kept in self._content["aliases"].items():
+            weights[alias] = weights[kept]
+        try:
+            module.load_state_dict(weights)
+        except RuntimeError as error:
+            raise CheckpointError(f"{self.place} was written by another model: {error}") from error
+        _restore(optimizer, module, load_file(self.place / _OPTIMIZER), self._content["optimizer"])
+
+
+def latest_valid(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
+    """The newest valid checkpoint, if there are any; warns of each damaged one that it skips.
+
+    Raises:
+        CheckpointError: one has another format, or none of them is valid.
+    """
+    places = _folders(folder)
+    for place in places:
+        try:
+            return Checkpoint(place)
+        except FormatError:
+            raise
+        except CheckpointError as error:
+            warn(f"{error} Trying the checkpoint before it.")
+    if places:
+        raise CheckpointError(
+            f"{folder} has {len(places)} checkpoints and all of them are damaged. Start a new run "
+            "in another folder with --out; nothing was changed here."
+        )
+    return None
+
+
+def latest(folder: Path) -> Path | None:
+    """The newest checkpoint, valid or not."""
+    return next(iter(_folders(folder)), None)
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(folder.glob("step-*"), reverse=True)
+
+
+def _verify(place: Path) -> dict[str, Any]:
+    """The content of state.json, after its hash and those of the files it names were checked."""
+    file = place / _STATE
+    try:
+        digest, text = file.read_text(encoding="utf-8").split("\n", 1)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{file} cannot be read: {error}.") from error
+    text = text.removesuffix("\n")
+    if hashlib.sha256(text.encode()).hexdigest() != digest:
+        raise CheckpointError(f"{file} is damaged: its SHA-256 is not the recorded one.")
+    content: dict[str, Any] = json.loads(text)
+    if content["format"] != FORMAT:
+        raise FormatError(
+            f"{place} has format {content['format']} and this version reads {FORMAT}: "
+            f"resume it with the version of Isoglot that wrote it, or start a new run."
+        )
+    for name, expected in content["sha256"].items():
+        if not (place / name).is_file():
+            raise CheckpointError(f"{place / name} is missing.")
+        if _sha256(place / name) != expected:
+            raise CheckpointError(
+                f"{place / name} is damaged: its SHA-256 is not the recorded one."
+            )
+    return content
+
+
+def _unshared(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors without duplicates (tied embeddings), and the name that each duplicate refers to."""
+    seen: dict[int, str] = {}
+    kept: dict[str, Tensor] = {}
+    aliases: dict[str, str] = {}
+    for name, tensor in tensors.items():
+        if tensor.numel() and tensor.data_ptr() in seen:
+            aliases[name] = seen[tensor.data_ptr()]
+        else:
+            seen[tensor.data_ptr()] = name
+            kept[name] = tensor.detach().contiguous()
+    return kept, aliases
+
+
+def _flatten(
+    optimizer: torch.optim.Optimizer, module: nn.Module
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """An optimizer's state by weight name: tensors, and everything else."""
+    names = {id(weight): name for name, weight in module.named_parameters()}
+    tensors: dict[str, Tensor] = {}
+    scalars: dict[str, Any] = {}
+    for weight, state in optimizer.state.items():
+        for key, value in state.items():
+            name = f"{names[id(weight)]}|{key}"
+            if torch.is_tensor(value):
+                tensors[name] = value.detach().contiguous()
+            else:
+                scalars[name] = value
+    groups = [
+        {k: v for k, v in group.items() if k != "params" and isinstance(v, int | float | bool)}
+        for group in optimizer.param_groups
+    ]
+    return tensors, {"state": scalars, "groups": groups}
+
+
+def _restore(
+    optimizer: torch.optim.Optimizer,
+    module: nn.Module,
+    tensors: dict[str, Tensor],
+    scalars: dict[str, Any],
+) -> None:
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in {**tensors, **scalars["state"]}.items():
+        weight, _, key = name.rpartition("|")
+        found.setdefault(weight, {})[key] = value
+    names = {id(weight): name for name, weight in module.named_parameters()}
+    ordered = [names[id(w)] for group in optimizer.param_groups for w in group["params"]]
+    groups = optimizer.state_dict()["param_groups"]
+    for group, saved in zip(groups, scalars["groups"], strict=True):
+        # settings come from the recipe; only what the optimizer itself records is restored
+        group.update({key: value for key, value in saved.items() if key not in group})
+    optimizer.load_state_dict(
+        {
+            "state": {i: found[name] for i, name in enumerate(ordered) if name in found},
+            "param_groups": groups,
+        }
+    )
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def checkpoint_to_resume(
+    folder: Path,
+    *,
+    corpus: Corpus,
+    corpus_fingerprint: str,
+    recipe_fingerprint: str,
+    num_stages: int,
+    warn: Callable[[str], None],
+) -> Checkpoint | None:
+    """The newest valid checkpoint of a run, if it can be resumed with this corpus and recipe.
+
+    Args:
+        folder: the run's.
+        corpus: the corpus to resume with.
+        corpus_fingerprint: of the data that the streams read; a different one is refused.
+        recipe_fingerprint: of the settings; a different one gives a warning.
+        num_stages: stages of the recipe.
+        warn: receives notes for the user.
+    """
+    found = latest_valid(folder / "checkpoints", warn)
+    if found is None:
+        warn(f"{folder} has no checkpoint yet: the run starts at step 0.")
+        return None
+    state = found.state
+    if state.corpus_fingerprint != corpus_fingerprint:
+        raise CheckpointError(
+            f"{found.place} was trained on another corpus than {corpus.folder} (fingerprints "
+            f"{state.corpus_fingerprint[:12]} and {corpus_fingerprint[:12]}). Give the corpus it "
+            f"was trained on, or start a new run from its weights with model.init_from."
+        )
+    if state.stage >= num_stages:
+        raise CheckpointError(
+            f"{found.place} is in stage {state.stage + 1} and the recipe has only {num_stages}: "
+            f"resume with the recipe that it was started with."
+        )
+    if state.recipe_fingerprint != recipe_fingerprint:
+        warn(
+            f"the recipe differs from the one {found.place} was written with: the run continues, "
+            f"but not as it would have without the interruption."
+        )
+    return found
+
+
+def check_cursor(cursor: Cursor, loader: Loader) -> None:
+    """Refuse a cursor that counts the draws of other (source, language) components."""
+    components = len(loader.mixture.components)
+    if cursor.counters and len(cursor.counters) != components:
+        raise CheckpointError(
+            f"the checkpoint counts draws of {len(cursor.counters)} (source, language) components "
+            f"and the recipe now has {components}: resume with the recipe it began with."
+        )

@@ -1,0 +1,212 @@
+"""Settings of a pre-training run, and the recipe that names them.
+
+Each part of the library owns its settings class; this file composes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from accelerate.utils import LoggerType
+
+from isoglot.batching.loader import LoaderConfig
+from isoglot.batching.mixture import key_of
+from isoglot.batching.planner import BatchConfig
+from isoglot.batching.streams import StreamConfig
+from isoglot.errors import RecipeError, nearest, require
+from isoglot.models.config import ExportConfig, ModelConfig
+from isoglot.models.transplant.config import TransplantConfig
+from isoglot.objectives import Objective, find_objective
+from isoglot.objectives.camlm import check_slot_positions
+from isoglot.pretraining.checkpoint import CheckpointConfig
+from isoglot.pretraining.optimizer import OptimizerConfig
+
+if TYPE_CHECKING:
+    from isoglot.corpus import Corpus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageConfig:
+    """One stage of training: its streams and its length. Weights carry over from stage to stage."""
+
+    steps: int | None = None
+    """Optimizer steps of this stage; none: `epochs` decides."""
+    epochs: float | None = None
+    """Passes over the examples of the streams; with `steps` too, the shorter of both counts."""
+    streams: dict[str, StreamConfig]
+    """The streams it draws from, each with the objectives that read it."""
+    optimizer: OptimizerConfig | None = None
+    """This stage's own optimizer settings; none means the recipe's."""
+    keep_optimizer: bool = False
+    """Keep the optimizer's moments of the stage before instead of starting from zero."""
+
+    def __post_init__(self) -> None:
+        require(self.steps is not None or self.epochs is not None, "a stage needs steps, or epochs")
+        require(self.steps is None or self.steps >= 1, "a stage needs steps: 1 or more")
+        require(self.epochs is None or self.epochs > 0, "a stage needs epochs: above 0")
+        require(len(self.streams) > 0, "a stage needs a stream to draw from")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossConfig:
+    """How the objectives' losses are combined."""
+
+    weighting: Literal["mean", "targets"] = "mean"
+    """`mean`: each objective's mean loss counts by its weight; `targets`: each target does."""
+    not_finite: Literal["stop", "skip"] = "stop"
+    """On a non-finite loss: stop and write the batch to the run's folder, or skip the update."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggingConfig:
+    """What is recorded during training."""
+
+    every_steps: int = 1
+    """Steps between two lines of metrics.jsonl."""
+    validate_every_steps: int = 1000
+    """Steps between two validations on the held-out text of each language; 0: only at the end."""
+    validate_examples: int = 200
+    """Held-out examples of each language to validate on."""
+    trackers: tuple[str, ...] = ("tensorboard",)
+    """Trackers of accelerate to send metrics to (tensorboard, wandb, ...); none is fine."""
+
+    def __post_init__(self) -> None:
+        require(self.every_steps >= 1, "logging.every_steps must be 1 or more")
+        require(self.validate_every_steps >= 0, "logging.validate_every_steps must not be negative")
+        known = [str(kind.value) for kind in LoggerType if kind.value != "all"]
+        for name in self.trackers:
+            require(name in known, f"there is no tracker {name!r}: {nearest(name, known)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PretrainConfig:
+    """All settings of a run."""
+
+    model: ModelConfig
+    """The encoder: the model it is initialized from, or its size."""
+    transplant: TransplantConfig | None = None
+    """Give the model of init_from the corpus's vocabulary first (MetaXLM); none: it has it."""
+    stages: tuple[StageConfig, ...]
+    """The stages, in order."""
+    objectives: dict[str, Objective] = field(default_factory=dict)
+    """Settings of the objectives that streams name; one left out has its defaults."""
+    batch: BatchConfig = field(default_factory=BatchConfig)
+    """The shape of a step."""
+    loader: LoaderConfig = field(default_factory=LoaderConfig)
+    """How batches are built ahead."""
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    """The optimizer and its learning rate."""
+    loss: LossConfig = field(default_factory=LossConfig)
+    """How the objectives' losses are combined."""
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    """When checkpoints are written."""
+    logging: LoggingConfig = field(default_factory=LoggingConfig)
+    """What is recorded during training."""
+    export: ExportConfig = field(default_factory=ExportConfig)
+    """What is written beside the plain Hugging Face folder."""
+    precision: Literal["auto", "float32", "bf16"] = "auto"
+    """Mixed precision: bf16 autocast on a GPU, float32 on a CPU (auto), or always one of them."""
+    deterministic: bool = True
+    """On a GPU, use only deterministic kernels, for exact resume."""
+    compile: bool | None = None
+    """Compile the encoder; none: on a GPU."""
+    seed: int = 0
+    """Random seed of the data order, masks, new weights and dropout."""
+
+    def __post_init__(self) -> None:
+        require(len(self.stages) > 0, "a recipe needs a stage")
+        require(
+            self.transplant is None or self.model.init_from is not None,
+            "transplant: name the model to transplant with model.init_from, or leave it out.",
+        )
+        require(
+            not (self.deterministic and self.model.attention == "cudnn"),
+            "model.attention: cudnn is not deterministic. Set deterministic: false, "
+            "or leave model.attention at auto.",
+        )
+
+    def objectives_in(self, stage: int) -> list[str]:
+        """Names of the objectives that a stage trains, in the order in which streams name them."""
+        streams = self.stages[stage].streams.values()
+        return list(dict.fromkeys(name for stream in streams for name in stream.objectives))
+
+    def optimizer_in(self, stage: int) -> OptimizerConfig:
+        """A stage's own optimizer settings, or else the recipe's."""
+        return self.stages[stage].optimizer or self.optimizer
+
+    def fingerprint(self) -> str:
+        """Hash of the settings that decide the numbers; logging and loading are left out."""
+        deciding = (
+            self.model,
+            *((self.transplant,) if self.transplant is not None else ()),
+            self.stages,
+            self.objectives,
+            self.batch,
+            self.optimizer,
+            self.loss,
+            self.precision,
+            self.deterministic,
+            self.seed,
+        )
+        return f"{key_of(repr(deciding)):016x}"
+
+
+def data_fingerprint(config: PretrainConfig, corpus: Corpus) -> str:
+    """Fingerprint of the data that the streams read: the corpus's, and the knowledge store's."""
+    streams = [stream for stage in config.stages for stream in stage.streams.values()]
+    found = sorted({stream.fingerprint(corpus) for stream in streams})
+    return found[0] if len(found) == 1 else f"{key_of(*found):016x}"
+
+
+def objectives_of(config: PretrainConfig) -> dict[str, Objective]:
+    """The objectives that the streams name, with the recipe's settings or their defaults."""
+    found: dict[str, Objective] = {}
+    for stage in config.stages:
+        for stream in stage.streams.values():
+            for name in stream.objectives:
+                objective = config.objectives.get(name) or find_objective(name)()
+                if stream.kind not in objective.reads:
+                    raise RecipeError(
+                        f"the objective {name!r} reads {' or '.join(objective.reads)}, not the "
+                        f"stream {stream.kind!r}."
+                    )
+                depends_on = objective.depends_on()
+                if depends_on and not set(depends_on) & set(stream.objectives):
+                    raise RecipeError(
+                        f"the objective {name!r} is computed at the masked tokens of "
+                        f"{' or '.join(depends_on)}: add {depends_on[0]!r} to the objectives of "
+                        f"the stream {stream.kind!r}."
+                    )
+                found[name] = objective
+    check_slot_positions(found)
+    writing = [name for name, objective in found.items() if objective.uses_decoder]
+    if writing and config.model.decoder is None:
+        raise RecipeError(
+            f"the objective {writing[0]!r} needs a decoder, and the model is an encoder. Set "
+            "model.decoder: {} for one with the encoder's shape."
+        )
+    return found
+
+
+# without slots: a class cannot have two parents that both have them
+@dataclass(frozen=True, kw_only=True)
+class RecipeInfo:
+    """What a recipe is, for its readers."""
+
+    name: str
+    """Name of the recipe, and of the run's folder by default."""
+    summary: str = ""
+    """One line: what it trains."""
+    paper: str = ""
+    """The paper it follows."""
+    differs: tuple[str, ...] = ()
+    """Where it differs from the paper, and why."""
+    corpus: str | None = None
+    """The corpus it uses by default: a prepared folder, or a generated one (`testbed`, its English
+    part `testbed-en`, or `testbed-zipf`, in which words prefer some neighbours)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe(PretrainConfig, RecipeInfo):
+    """A pre-training run with a name: what a recipe file says."""

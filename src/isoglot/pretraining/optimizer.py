@@ -1,0 +1,150 @@
+"""The optimizer and its learning rate: AdamW or LAMB, warm-up, then one of four schedules.
+
+The learning rate is a function of the step alone, so a checkpoint needs no scheduler state.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from isoglot.errors import RecipeError, require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from torch import Tensor, nn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerConfig:
+    """Which optimizer, and how its learning rate goes."""
+
+    name: Literal["adamw", "lamb"] = "adamw"
+    """AdamW (fused) or LAMB (from pytorch_optimizer)."""
+    learning_rate: float = 2e-4
+    """Peak learning rate."""
+    betas: tuple[float, float] = (0.9, 0.98)
+    """Decay rates of the two moments."""
+    eps: float = 1e-6
+    """Added to the denominator."""
+    weight_decay: float = 0.01
+    """Decay of weight matrices and embeddings; biases and norms have none."""
+    schedule: Literal["linear", "inverse_sqrt", "cosine", "constant"] = "linear"
+    """The course of the learning rate after warm-up."""
+    warmup_steps: int | None = None
+    """Steps of linear warm-up; none: `warmup_ratio` decides."""
+    warmup_ratio: float | None = None
+    """Warm-up as a share of the stage's steps; if neither is set: 0.1."""
+    min_lr_ratio: float = 0.0
+    """Linear and cosine: the last learning rate as a share of the peak."""
+    max_grad_norm: float | None = 1.0
+    """Norm that the gradient is clipped to; none: no clipping."""
+
+    def __post_init__(self) -> None:
+        require(self.learning_rate >= 0, "optimizer.learning_rate must not be negative")
+        require(
+            self.warmup_steps is None or self.warmup_ratio is None,
+            "optimizer.warmup_steps and optimizer.warmup_ratio are both set: set one to null",
+        )
+        require((self.warmup_steps or 0) >= 0, "optimizer.warmup_steps must not be negative")
+        require(
+            0 <= (self.warmup_ratio or 0) <= 1, "optimizer.warmup_ratio must be between 0 and 1"
+        )
+        require(
+            self.max_grad_norm is None or self.max_grad_norm > 0,
+            "optimizer.max_grad_norm must be above 0, or null",
+        )
+
+    def num_warmup_steps(self, steps: int) -> int:
+        """Warm-up steps of a stage of this many steps."""
+        if self.warmup_steps is not None:
+            return self.warmup_steps
+        return round((0.1 if self.warmup_ratio is None else self.warmup_ratio) * steps)
+
+
+def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
+    """The learning rate of the step-th step (from 0) of a stage of this many steps."""
+    warmup = config.num_warmup_steps(steps)
+    if step < warmup:
+        return config.learning_rate * (step + 1) / warmup
+    done = (step - warmup) / max(1, steps - warmup)
+    factor = {
+        "constant": lambda: 1.0,
+        "linear": lambda: config.min_lr_ratio + (1 - config.min_lr_ratio) * (1 - done),
+        "cosine": lambda: (
+            config.min_lr_ratio + (1 - config.min_lr_ratio) * 0.5 * (1 + math.cos(math.pi * done))
+        ),
+        "inverse_sqrt": lambda: math.sqrt(max(warmup, 1) / max(step + 1, 1)),
+    }[config.schedule]()
+    return config.learning_rate * factor
+
+
+def make_optimizer(
+    weights: Iterable[nn.Parameter], config: OptimizerConfig
+) -> torch.optim.Optimizer:
+    """The optimizer of the trainable ones among these weights, in two groups: decayed and not."""
+    trained = [weight for weight in weights if weight.requires_grad]
+    groups = [
+        {
+            "params": [weight for weight in trained if weight.ndim >= 2],
+            "weight_decay": config.weight_decay,
+        },
+        {"params": [weight for weight in trained if weight.ndim < 2], "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    if config.name == "lamb":
+        try:
+            from pytorch_optimizer import Lamb
+        except ImportError:
+            raise RecipeError(
+                "optimizer.name: lamb needs pytorch_optimizer: pip install 'isoglot[lamb]'"
+            ) from None
+        lamb: torch.optim.Optimizer = Lamb(
+            groups, lr=config.learning_rate, betas=config.betas, eps=config.eps
+        )
+        return lamb
+    return torch.optim.AdamW(
+        groups, lr=config.learning_rate, betas=config.betas, eps=config.eps, fused=True
+    )
+
+
+def supports_device_skip(optimizer: torch.optim.Optimizer) -> bool:
+    """Can the optimizer skip an update by a flag on the device, without the host?"""
+    return bool(getattr(optimizer, "_step_supports_amp_scaling", False))
+
+
+@contextmanager
+def skip_update_if(optimizer: torch.optim.Optimizer, skip: Tensor) -> Iterator[None]:
+    """Inside the block, `optimizer.step()` does nothing if `skip` is true on the device."""
+    # the attribute by which torch's gradient scaler skips updates
+    optimizer.found_inf = skip.float()  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        del optimizer.found_inf  # type: ignore[attr-defined]
+
+
+def transfer_state(before: torch.optim.Optimizer, after: torch.optim.Optimizer) -> None:
+    """Copy the moments of one stage's optimizer to the next one's, for the weights they share."""
+    if type(before) is not type(after):
+        raise RecipeError(
+            "keep_optimizer: the stage has another optimizer.name than the one before it, so there "
+            "are no moments to keep. Leave keep_optimizer out, or name the same optimizer."
+        )
+    for group in after.param_groups:
+        for weight in group["params"]:
+            if weight in before.state:
+                after.state[weight] = before.state[weight]
+    for old, new in zip(before.param_groups, after.param_groups, strict=True):
+        new.update({key: value for key, value in old.items() if key not in new})
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, value: float) -> None:
+    """Use this learning rate for the next step."""
+    for group in optimizer.param_groups:
+        group["lr"] = value

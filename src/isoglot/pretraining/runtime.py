@@ -1,0 +1,257 @@
+"""Processes, devices and signals of a run: what `train_step.py` and `run.py` stand on.
+
+accelerate chooses the device and the processes; DDP wraps the module. The rest keeps the host from
+waiting: CUDA events and asynchronous copies for losses, and a frozen garbage collector.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import gc
+import inspect
+import os
+import signal
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from accelerate import Accelerator
+from torch.nn.parallel import DistributedDataParallel
+
+from isoglot.errors import IsoglotError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from types import FrameType, TracebackType
+
+    from torch import Tensor
+
+    from isoglot.pretraining.config import PretrainConfig
+    from isoglot.pretraining.train_module import TrainModule
+    from isoglot.types import Batch
+
+
+def make_accelerator(config: PretrainConfig, folder: Path) -> Accelerator:
+    """The accelerator of a run: device, mixed precision, and trackers that write into a folder."""
+    gpu = torch.cuda.is_available()
+    bf16 = config.precision == "bf16" or (config.precision == "auto" and gpu)
+    accelerator = Accelerator(
+        cpu=not gpu,
+        mixed_precision="bf16" if bf16 else "no",
+        log_with=list(config.logging.trackers) or None,
+        project_dir=folder,
+    )
+    if accelerator.num_processes > 1:
+        _destroy_process_group_at_exit()
+    return accelerator
+
+
+def wrap_ddp(module: TrainModule, accelerator: Accelerator) -> torch.nn.Module:
+    """The module, wrapped in DDP where there are several processes; buffers are not broadcast."""
+    if accelerator.num_processes == 1:
+        return module
+    parameters = inspect.signature(DistributedDataParallel).parameters
+    # torch 2.13 renamed the argument
+    new, old = "forward_sync_buffers", "broadcast_buffers"
+    settings: dict[str, Any] = {new if new in parameters else old: False}
+    if accelerator.device.type == "cuda":
+        settings["device_ids"] = [accelerator.device]
+    return DistributedDataParallel(module, **settings)
+
+
+def any_process(accelerator: Accelerator, flag: bool) -> bool:  # noqa: FBT001
+    """Is the flag set on any process? All processes get the same answer."""
+    if accelerator.num_processes == 1:
+        return flag
+    return bool(accelerator.reduce(torch.tensor(int(flag), device=accelerator.device)))
+
+
+@functools.cache
+def _destroy_process_group_at_exit() -> None:
+    """Leave the process group before the interpreter exits; its threads would abort otherwise."""
+    atexit.register(_destroy_process_group)
+
+
+def _destroy_process_group() -> None:
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
+def enable_determinism() -> None:
+    """Use only GPU kernels whose results do not depend on timing."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(mode=True, warn_only=True)
+    # filling uninitialized memory guards against reads before writes, and writes all memory twice
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+
+
+@contextmanager
+def gc_frozen() -> Iterator[Callable[[], None]]:
+    """Exclude all present objects from garbage collection (`gc.freeze`) inside the block.
+
+    With torch, transformers and a compiled model loaded, a full collection visits half a million
+    objects and pauses training for 0.2 to 0.3 s. The value is a function that freezes again, for
+    objects that the first step makes.
+    """
+    gc.unfreeze()
+    gc.collect()  # remains of an earlier run would keep their memory, or the GPU's
+    gc.freeze()
+    try:
+        yield gc.freeze
+    finally:
+        gc.unfreeze()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSchedule:
+    """After which steps of a stage the run validates, saves and exports."""
+
+    steps_before: int = 0
+    """Steps of the run before this stage; intervals count over the whole run."""
+    last_step: int
+    """The stage's last step."""
+    validate_every: int
+    save_every: int
+    export_every: int
+    """Steps between two; 0: never. The last step is always validated and saved."""
+
+    @classmethod
+    def of(cls, config: PretrainConfig, *, steps_before: int, last_step: int) -> StepSchedule:
+        """The schedule that a recipe asks for."""
+        return cls(
+            steps_before=steps_before,
+            last_step=last_step,
+            validate_every=config.logging.validate_every_steps,
+            save_every=config.checkpoint.every_steps,
+            export_every=config.export.every_steps,
+        )
+
+    def validates(self, step: int) -> bool:
+        """Is the held-out loss computed after this step of the stage?"""
+        return step == self.last_step or self._is_multiple(step, self.validate_every)
+
+    def saves(self, step: int) -> bool:
+        """Is a checkpoint written after this step?"""
+        return step == self.last_step or self._is_multiple(step, self.save_every)
+
+    def exports(self, step: int) -> bool:
+        """Is an intermediate model exported after this step?"""
+        return self._is_multiple(step, self.export_every)
+
+    def needs_sync(self, step: int) -> bool:
+        """Are the weights of this step needed? The next step is then not launched before."""
+        return self.validates(step) or self.saves(step) or self.exports(step)
+
+    def _is_multiple(self, step: int, every: int) -> bool:
+        return every > 0 and (self.steps_before + step) % every == 0
+
+
+class DeviceEvent:
+    """A point in the work of a device: a CUDA event, or the host's clock on a CPU."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._event: torch.cuda.Event | None = None
+        self._clock = time.perf_counter()  # a CPU runs synchronously
+        if device.type == "cuda":
+            self._event = torch.cuda.Event(enable_timing=True)
+            self._event.record()
+
+    def wait(self) -> None:
+        """Block the host until the device has reached the event."""
+        if self._event is not None:
+            self._event.synchronize()
+
+    def since(self, before: DeviceEvent) -> float:
+        """Seconds from another event of the same device; both must have been reached."""
+        if self._event is not None and before._event is not None:
+            milliseconds: float = before._event.elapsed_time(self._event)
+            return milliseconds / 1000
+        return self._clock - before._clock
+
+
+def to_host_async(values: Tensor) -> Tensor:
+    """Copy numbers to pinned host memory; they are valid after a later `DeviceEvent.wait`."""
+    if not values.is_cuda:
+        return values
+    host = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+    return host.copy_(values, non_blocking=True)
+
+
+class StopSignal:
+    """A context in which SIGTERM and SIGINT request a stop after the current step.
+
+    A second signal interrupts at once.
+    """
+
+    def __init__(self, say: Callable[[str], None] = lambda _: None) -> None:
+        self.requested = False
+        self._say = say
+        self._handlers: dict[int, object] = {}
+
+    def __enter__(self) -> StopSignal:
+        if threading.current_thread() is not threading.main_thread():
+            return self  # Python handles signals in the main thread only
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._handlers[number] = signal.signal(number, self._request)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _request(self, number: int, _: FrameType | None) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True
+        self._say(
+            f"{signal.Signals(number).name}: a checkpoint is saved after this step, then the run "
+            "ends."
+        )
+
+
+class NonFiniteError(IsoglotError):
+    """The loss or its gradient became infinite or NaN."""
+
+
+def nonfinite_error(
+    step: int,
+    means: dict[str, float],
+    micro_batches: list[Batch],
+    folder: Path | None,
+    *,
+    rank: int,
+) -> NonFiniteError:
+    """The error for a step (from 1); its batch is written into the folder, if one is given."""
+    losses = ", ".join(f"{name} {value:.4g}" for name, value in means.items())
+    message = f"step {step}: the loss or its gradient is not finite ({losses})."
+    if folder is not None:
+        message += f" The batch is in {_dump(step, micro_batches, folder, rank)}."
+    return NonFiniteError(
+        f"{message} Lower optimizer.learning_rate or set loss.not_finite: skip, and resume from "
+        f"the last checkpoint."
+    )
+
+
+def _dump(step: int, micro_batches: list[Batch], folder: Path, rank: int) -> Path:
+    from safetensors.torch import save_file
+
+    tensors = {}
+    for number, batch in enumerate(micro_batches):
+        for name, tensor in batch.rows.tensors().items():
+            tensors[f"{number}.{name}"] = tensor.clone()
+        tensors[f"{number}.target_positions"] = batch.target_positions
+        tensors[f"{number}.targets"] = batch.targets
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"not-finite-step-{step}-rank-{rank}.safetensors"
+    save_file(tensors, file)
+    return file

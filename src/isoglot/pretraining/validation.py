@@ -1,0 +1,138 @@
+"""Validation on held-out text, by objective and language: perplexity, or the loss of contrast.
+
+Every validation uses the same examples with the same masks, so validations and runs compare.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from isoglot.batching.loader import Loader, open_streams
+from isoglot.batching.mixture import key_of
+from isoglot.batching.streams.base import OverlongError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from accelerate import Accelerator
+
+    from isoglot.batching.streams import StreamConfig
+    from isoglot.pretraining.build import RunContext
+    from isoglot.pretraining.config import StageConfig
+    from isoglot.pretraining.train_module import TrainModule
+
+_SEED = 0
+"""Held-out masks do not depend on the run's seed, so that runs compare."""
+
+
+class Validation:
+    """The held-out part of a stage's streams, ready to be scored."""
+
+    def __init__(self, context: RunContext, stage: StageConfig) -> None:
+        self._accelerator, self._objectives = context.accelerator, context.objectives
+        self._max_examples = context.config.logging.validate_examples
+        self._loaders: list[tuple[str, str, str, Loader]] = []
+        """(objective, label, language, batches)"""
+        unlabelled: set[str] = set()
+        for name, stream in stage.streams.items():
+            for objective in stream.objectives:
+                # of two streams that an objective reads, the first needs no stream name
+                plain = name == stream.kind and objective not in unlabelled
+                label = objective if plain else f"{name}.{objective}"
+                if plain:
+                    unlabelled.add(objective)
+                found = context.objectives[objective]
+                base = [other for other in found.depends_on() if other in stream.objectives]
+                codes = {code for _, code in stream.selected(context.corpus)}
+                for language in sorted(filter(found.accepts_language, codes)):
+                    own = replace(
+                        stream,
+                        objectives=(*base, objective),
+                        languages=(language,),
+                        overlong="drop",
+                    )
+                    loader = _heldout_loader(context, name, own)
+                    if loader is not None:
+                        self._loaders.append((objective, label, language, loader))
+
+    @torch.no_grad()
+    def __call__(self, module: TrainModule) -> dict[str, float]:
+        """`valid/OBJECTIVE/LANGUAGE/perplexity` (or `loss`), and the mean over languages."""
+        was_training = module.training
+        module.eval()
+        with _fixed_seed(self._accelerator):
+            sums = self._sums(module)
+        module.train(was_training)
+        if self._accelerator.num_processes > 1:
+            sums = self._accelerator.reduce(sums.to(self._accelerator.device)).cpu()
+        return self._scores(sums)
+
+    def _sums(self, module: TrainModule) -> torch.Tensor:
+        """(loaders, 2): the sum of losses and the number of targets."""
+        sums = torch.zeros(len(self._loaders), 2, dtype=torch.float64)
+        for number, (name, _, _, loader) in enumerate(self._loaders):
+            for batch in loader.single_pass(self._max_examples):
+                with self._accelerator.autocast():
+                    found = module(batch.to(self._accelerator.device))[name]
+                sums[number] += torch.tensor([float(found.total), batch.num_targets[name]]).double()
+        return sums
+
+    def _scores(self, sums: torch.Tensor) -> dict[str, float]:
+        found: dict[str, float] = {}
+        means: dict[tuple[str, str], list[float]] = {}
+        for (objective, label, language, _), (total, count) in zip(
+            self._loaders, sums.tolist(), strict=True
+        ):
+            if count:
+                mean = total / count
+                found |= self._score(objective, f"{label}/{language}", mean)
+                means.setdefault((objective, label), []).append(mean)
+        for (objective, label), values in means.items():
+            found |= self._score(objective, f"{label}/mean", sum(values) / len(values))
+        return found
+
+    def _score(self, objective: str, label: str, mean: float) -> dict[str, float]:
+        found = self._objectives[objective]
+        if found.target_marker is None and not found.depends_on():
+            return {f"valid/{label}/perplexity": math.exp(min(mean, 50.0))}
+        return {f"valid/{label}/loss": mean}
+
+
+def _heldout_loader(context: RunContext, name: str, stream: StreamConfig) -> Loader | None:
+    """Batches of the held-out examples of a stream; none where there are none that fit a row."""
+    shape, accelerator = context.config.batch, context.accelerator
+    try:
+        (opened,) = open_streams(
+            context.corpus,
+            {name: stream},
+            context.objectives,
+            row_length=shape.row_length,
+            split="heldout",
+        )
+    except OverlongError:
+        return None
+    if not opened.slices:
+        return None
+    world = accelerator.num_processes
+    return Loader(
+        context.corpus,
+        (opened,),
+        replace(shape, rows=shape.micro_rows * world),
+        seed=_SEED,
+        rank=accelerator.process_index,
+        world=world,
+    )
+
+
+@contextmanager
+def _fixed_seed(accelerator: Accelerator) -> Iterator[None]:
+    """The objectives' own random draws (pseudo-tokens) are the same in every validation."""
+    device = accelerator.device
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(key_of(_SEED, accelerator.process_index) >> 1)
+        yield

@@ -1,0 +1,84 @@
+"""Figures of a report's page: scores by layer, and sentences of all languages as a scatter plot.
+
+Scores by layer are averages over languages (MetaXLM, Figures 3 and 4). The sentence map has one
+colour for each language (MLM-GC, Figure 2); a language is one SVG path of many dots, a tenth of the
+size of as many circles.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from isoglot.report.chart import Chart, Line, chart_svg
+from isoglot.report.colours import wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from isoglot.report.leaderboard import Leaderboard
+    from isoglot.visualizations import SentenceMap
+
+_SIZE = 1000
+_MARGIN = 20
+_MAX_DOTS = 6000
+"""Dots of a map: more cannot be told apart, and make the page large."""
+
+
+def layer_figures(board: Leaderboard, colours: Mapping[str, int]) -> list[tuple[str, str]]:
+    """(title, SVG) of every task that was scored at several layers; `colours` by model."""
+    figures = []
+    for column in board.primary_columns():
+        scale = board.scales[column]
+        lines = []
+        for model, scores in board.scores_of(column).items():
+            by_layer = sorted(scores.by_layer.items())
+            if len(by_layer) > 1:
+                spread = tuple(scale * (score.sd or 0.0) for _, score in by_layer)
+                lines.append(
+                    Line(
+                        label=model,
+                        colour=colours[model],
+                        points=tuple((layer, scale * score.mean) for layer, score in by_layer),
+                        spread=spread if any(spread) else (),
+                    )
+                )
+        if lines:
+            unit = f"{column.metric}{' × 100' if scale == 100 else ''}"
+            chart = Chart(
+                lines=tuple(lines),
+                x_label="layer (0: embeddings)",
+                y_label=unit + ("" if column.higher_is_better else " (lower is better)"),
+                width=580,
+                height=320,
+            )
+            figures.append((f"{column.label}: {column.metric} by layer", chart_svg(chart)))
+    return figures
+
+
+def sentence_map(space: SentenceMap, colours: Mapping[str, int]) -> str:
+    """The scatter plot; `colours` gives a language the same colour on every map of a page."""
+    places = [point for points in space.points.values() for point in points]
+    xs, ys = [x for x, _ in places], [y for _, y in places]
+    extent = max(max(xs) - min(xs), max(ys) - min(ys)) or 1.0
+    # one scale for both axes, because distances matter
+    scale = (_SIZE - 2 * _MARGIN) / extent
+    left = _SIZE / 2 - scale * (max(xs) + min(xs)) / 2
+    top = _SIZE / 2 - scale * (max(ys) + min(ys)) / 2
+    opening = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_SIZE} {_SIZE}" role="img" '
+        f'stroke-width="9" stroke-linecap="round"><title>Sentences of {len(space.points)} '
+        "languages</title>"
+    )
+    parts = [opening]
+    every = -(-len(places) // _MAX_DOTS)
+    for language, points in space.points.items():
+        number = colours[language]
+        dots = "".join(
+            f"M{left + scale * x:.0f} {top + scale * y:.0f}h0" for x, y in points[::every]
+        )
+        parts.append(
+            f'<path class="l{number}" d="{dots}" stroke="{wheel(number, len(colours))[0]}">'
+            f"<title>{escape(language)}</title></path>"
+        )
+    return "".join([*parts, "</svg>"])

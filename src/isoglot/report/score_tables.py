@@ -1,0 +1,264 @@
+"""The score tables of a report: overview, transfer gap, each task by language, heat maps.
+
+Models are rows and languages columns, as in papers; `Table.split` transposes wide tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from isoglot.report.colours import HEAT
+from isoglot.report.tables import Heading, Number, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from isoglot.report.leaderboard import Column, Leaderboard, MeanScore, ModelScores
+
+_PARTIAL = " * An average over fewer languages than another model's, so not comparable with it."
+
+
+def overview_table(board: Leaderboard) -> Table:
+    """Models by tasks: averages over languages."""
+    columns = board.primary_columns()
+    averages = {column: _averages(board, column) for column in columns}
+    has_partial = any(n.partial for found in averages.values() for n in found.values())
+    return Table(
+        title="Overview",
+        caption="Averages over languages; ± is one standard deviation over repetitions."
+        + (" The best model of each column is bold." if len(board.models) > 1 else "")
+        + (_PARTIAL if has_partial else ""),
+        corner="model",
+        columns=tuple(task_heading(column, board) for column in columns),
+        rows=tuple(
+            (Heading(text=model), tuple(averages[c].get(model, Number()) for c in columns))
+            for model in board.models
+        ),
+    )
+
+
+def language_table(board: Leaderboard, column: Column) -> Table:
+    """Models by languages, with the average in the last column."""
+    models = board.scores_of(column)
+    languages = board.languages(column)
+    heat = HeatScale(board, column)
+    averages = _averages(board, column)
+    best = {
+        code: _best((m.by_language[code] for m in models.values() if code in m.by_language), column)
+        for code in languages
+    }
+    rows = []
+    for model, scores in models.items():
+        numbers = [
+            to_number(scores.by_language.get(code), column, board, best[code], heat)
+            for code in languages
+        ]
+        note = "" if scores.layer is None else f"layer {scores.layer}"
+        rows.append((Heading(text=model, note=note), (*numbers, averages[model])))
+    has_partial = any(number.partial for number in averages.values())
+    return Table(
+        title=task_title(column),
+        caption=_caption(board, column) + (_PARTIAL if has_partial else ""),
+        corner="model",
+        columns=(*(Heading(text=code) for code in languages), Heading(text="average")),
+        rows=tuple(rows),
+    )
+
+
+def other_metrics_table(board: Leaderboard, primary: Column, others: Sequence[Column]) -> Table:
+    """The other metrics of a task in one table: metrics and models by languages."""
+    languages = sorted({code for column in others for code in board.languages(column)})
+    rows = []
+    for column in others:
+        averages = _averages(board, column)
+        for model, scores in board.scores_of(column).items():
+            found = [scores.by_language.get(language) for language in languages]
+            numbers = [to_number(score, column, board, None) for score in found]
+            note = [model] if len(board.models) > 1 else []
+            note += [] if scores.layer is None else [f"layer {scores.layer}"]
+            heading = Heading(text=_metric(column), note=", ".join(note))
+            rows.append((heading, (*numbers, averages[model])))
+    return Table(
+        title=f"{primary.label}: other metrics",
+        caption="Shares in per cent. Each model at the layer with its best average, where a task "
+        'has layers; metrics whose name ends in "table" use the embedding table.',
+        corner="metric",
+        columns=(*(Heading(text=code) for code in languages), Heading(text="average")),
+        rows=tuple(rows),
+    )
+
+
+def gap_table(board: Leaderboard) -> Table | None:
+    """Models by zero-shot tasks: the transfer gap."""
+    gaps = {column: _gaps(board, column) for column in board.primary_columns()}
+    gaps = {column: of_column for column, of_column in gaps.items() if of_column}
+    if not gaps:
+        return None
+    return Table(
+        title="Transfer gap",
+        caption="The score in the source language minus the average over the other languages. "
+        "At the same source score, a smaller gap is better.",
+        corner="model",
+        columns=tuple(task_heading(column, board) for column in gaps),
+        rows=tuple(
+            (Heading(text=model), tuple(numbers.get(model, Number()) for numbers in gaps.values()))
+            for model in board.models
+            if any(model in numbers for numbers in gaps.values())
+        ),
+    )
+
+
+def _gaps(board: Leaderboard, column: Column) -> dict[str, Number]:
+    """Model -> transfer gap, for the models that have one."""
+    found = {model: scores.gap(column) for model, scores in board.scores_of(column).items()}
+    known = {model: gap for model, gap in found.items() if gap is not None}
+    smallest = min(gap.mean for gap in known.values()) if len(known) > 1 else None
+    return {
+        model: replace(
+            to_number(gap, column, board, smallest),
+            note=f"{column.source} minus the mean of {gap.count} others{_repetitions(gap)}",
+        )
+        for model, gap in known.items()
+    }
+
+
+def heat_map(board: Leaderboard, model: str) -> Table:
+    """Languages by tasks for one model; the scale of each task is that of all models.
+
+    Where all pairs of a task share a language (en-de, en-sw), the other language names the row.
+    """
+    columns = [column for column in board.primary_columns() if (model, column) in board.scores]
+    heat = {column: HeatScale(board, column) for column in columns}
+    scores = {column: _by_row(board.scores[model, column]) for column in columns}
+    rows = []
+    for row in sorted({row for of_column in scores.values() for row in of_column}):
+        numbers = [
+            _without_sd(to_number(scores[column].get(row), column, board, None, heat[column]))
+            for column in columns
+        ]
+        rows.append((Heading(text=row), tuple(numbers)))
+    return Table(
+        title=model,
+        caption="",
+        corner="",
+        columns=tuple(task_heading(column, board) for column in columns),
+        rows=tuple(rows),
+    )
+
+
+def _by_row(scores: ModelScores) -> Mapping[str, MeanScore]:
+    """Row of a heat map -> score."""
+    sides = {pair: pair.split("-") for pair in scores.by_language}
+    shared = set.intersection(*(set(codes) for codes in sides.values()))
+    if len(shared) != 1 or any(len(codes) != 2 for codes in sides.values()):
+        return scores.by_language
+    (common,) = shared
+    others = {pair: codes[codes[0] == common] for pair, codes in sides.items()}
+    if len(set(others.values())) < len(others):  # both directions, each with its own score
+        return scores.by_language
+    return {others[pair]: score for pair, score in scores.by_language.items()}
+
+
+def _without_sd(number: Number) -> Number:
+    """A compact number: its standard deviation is only in the note."""
+    sd = "" if number.sd is None else f", ± {number.sd:.1f}"
+    return replace(number, sd=None, note=f"{number.note}{sd}")
+
+
+class HeatScale:
+    """Shades of one column: from the worst score of all models to the best."""
+
+    def __init__(self, board: Leaderboard, column: Column) -> None:
+        models = board.scores_of(column).values()
+        means = [score.mean for scores in models for score in scores.by_language.values()]
+        self._low, self._high = min(means), max(means)
+        self._reverse = not column.higher_is_better
+
+    def __call__(self, value: float) -> int:
+        """Index of the shade of a value."""
+        if self._high == self._low:
+            return len(HEAT) // 2
+        share = (value - self._low) / (self._high - self._low)
+        return round((1 - share if self._reverse else share) * (len(HEAT) - 1))
+
+
+def to_number(
+    score: MeanScore | None,
+    column: Column,
+    board: Leaderboard,
+    best: float | None,
+    heat: HeatScale | None = None,
+) -> Number:
+    """A score, or a missing one, as a number of a table."""
+    if score is None:
+        return Number()
+    scale = board.scales[column]
+    return Number(
+        value=scale * score.mean,
+        sd=None if score.sd is None else scale * score.sd,
+        note=f"{column.metric}, {score.count:,} examples{_repetitions(score)}",
+        best=score.mean == best,
+        heat=None if heat is None else heat(score.mean),
+    )
+
+
+def task_heading(column: Column, board: Leaderboard) -> Heading:
+    """The heading of a task's column."""
+    versions = {c.version for c in board.columns if c.task == column.task}
+    version = f" v{column.version}" if len(versions) > 1 else ""
+    scenario = "" if column.scenario is None else f"{column.scenario}, "
+    return Heading(text=f"{column.task}{version}", note=f"{scenario}{_metric(column)}")
+
+
+def task_title(column: Column) -> str:
+    """The title of a task's table: task, scenario and metric."""
+    return f"{column.label}: {column.metric}"
+
+
+def _metric(column: Column) -> str:
+    return column.metric + ("" if column.higher_is_better else " ↓")
+
+
+def _caption(board: Leaderboard, column: Column) -> str:
+    models = board.scores_of(column).values()
+    counts = sorted({score.count for m in models for score in m.by_language.values()})
+    size = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    caption = (
+        f"{_metric(column)}{' × 100' if board.scales[column] == 100 else ''}, "
+        f"{'higher' if column.higher_is_better else 'lower'} is better; {size} examples per "
+        f"language; task version {column.version}."
+    )
+    if any(scores.layer is not None for scores in models):
+        caption += " Each model is shown at the layer with its best average over these languages."
+    return caption
+
+
+def _best(scores: Iterable[MeanScore], column: Column) -> float | None:
+    """The best mean of at least two."""
+    means = [score.mean for score in scores]
+    if len(means) < 2:
+        return None
+    return max(means) if column.higher_is_better else min(means)
+
+
+def _averages(board: Leaderboard, column: Column) -> dict[str, Number]:
+    """Model -> average; only averages over all languages of the column can be the best."""
+    models = board.scores_of(column)
+    total = len(board.languages(column))
+    complete = [m.average for m in models.values() if m.average.count == total]
+    best = _best(complete, column)
+    numbers = {}
+    for model, scores in models.items():
+        average = scores.average
+        layer = "" if scores.layer is None else f", layer {scores.layer}"
+        numbers[model] = replace(
+            to_number(average, column, board, best if average in complete else None),
+            note=f"{column.metric}, {average.count} languages{layer}{_repetitions(average)}",
+            partial=average.count < total,
+        )
+    return numbers
+
+
+def _repetitions(score: MeanScore) -> str:
+    return "" if score.repetitions == 1 else f", {score.repetitions} repetitions"

@@ -1,0 +1,95 @@
+"""Raw text to scores through the command line: prepare, pretrain, resume, evaluate."""
+
+from __future__ import annotations
+
+import json
+
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+from isoglot.models.language_embeddings import FILE
+
+
+def test_from_raw_text_to_scores(isoglot, raw):
+    said = isoglot("prepare", "prepare.yaml", "--out", "corpus")
+    assert said.code == 0
+    assert (
+        said.out.splitlines()[0].split()
+        == "source language for training tokens held out read seconds MB/s dropped".split()
+    )
+    assert any(
+        line.split()[:2] == ["text", "aa"] and "blank" in line for line in said.out.splitlines()
+    )
+    assert said.out.endswith("corpus: corpus\n")
+
+    said = isoglot("pretrain", "few.yaml", "--corpus", "corpus")
+    assert said.code == 0
+    assert said.out.startswith("4 steps, ")
+    assert said.out.endswith("model: runs/few/model\n")
+    assert "held out: mlm perplexity" in said.err
+    metrics = (raw / "runs/few/metrics.jsonl").read_text(encoding="utf-8")
+    records = [json.loads(line) for line in metrics.splitlines()]
+    assert [r["step"] for r in records if "seconds" in r] == [1, 2, 3, 4]
+    _opens_with_transformers(raw / "runs/few/model")
+
+    said = isoglot("pretrain", "few.yaml", "--corpus", "corpus")
+    assert said.code == 1
+    assert "runs/few already holds a run (step-00000004). Add --resume" in said.err
+
+    said = isoglot("evaluate", "runs/few", "-p", "raw/pairs/aa-bb.tsv", "--limit", "20")
+    assert said.code == 0
+    assert "note" not in said.err
+    assert [line.split()[0] for line in said.out.splitlines()] == ["aa-bb", "average"]
+    results = json.loads((raw / "runs/few/results.json").read_text(encoding="utf-8"))
+    assert results["schema"] == 4
+    assert {score["count"] for score in results["scores"]} == {20}
+
+
+def _opens_with_transformers(folder):
+    model, loading = AutoModelForMaskedLM.from_pretrained(folder, output_loading_info=True)
+    assert not any(loading.values()), loading
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    encoded = tokenizer("kalo mitu", return_tensors="pt")
+    with torch.no_grad():
+        logits = model(**encoded).logits
+    assert logits.shape == (*encoded["input_ids"].shape, len(tokenizer))
+    assert torch.isfinite(logits).all()
+
+
+def test_settings_of_the_command_line_reach_the_run(isoglot, raw):
+    isoglot("prepare", "prepare.yaml", "-o", "corpus")
+    said = isoglot(
+        "pretrain", "few.yaml", "--corpus", "corpus", "-o", "here", "--set", "stages.0.steps=2"
+    )
+    assert said.out.startswith("2 steps, ")
+    assert "steps: 2\n" in (raw / "here/recipe.yaml").read_text(encoding="utf-8")
+    said = isoglot("pretrain", "few.yaml", "--corpus", "corpus", "-o", "here", "--resume")
+    assert said.out.startswith("4 steps, "), "resumed with the longer recipe"
+    assert "note: the recipe differs from the one" in said.err
+    said = isoglot(
+        "pretrain", "few.yaml", "--corpus", "corpus", "-o", "here", "--resume",
+        "--set", "stages.0.steps=3",
+    )  # fmt: skip
+    assert said.code == 0
+    assert said.out.startswith("4 steps, "), "more than the recipe wants: there is nothing to do"
+    assert said.out.endswith("model: here/model\n")
+
+
+def test_language_embeddings_go_on_and_are_left_out_of_scores(isoglot, raw):
+    isoglot("prepare", "prepare.yaml", "-o", "corpus")
+    spoken = ["--corpus", "corpus", "--set", "model.language_embeddings=all"]
+    said = isoglot("pretrain", "few.yaml", *spoken, "-o", "first")
+    assert "note: The model was trained with language embeddings" in said.err
+    said = isoglot("evaluate", "first", "-p", "raw/pairs/aa-bb.tsv", "--limit", "5")
+    assert said.code == 0
+    assert "note: first/model was trained with language embeddings on all tokens." in said.err
+
+    start = ["--set", "model.init_from=first/model", "--set", "optimizer.learning_rate=0"]
+    shape = [f"model.{name}=null" for name in ("size", "num_layers", "hidden_size", "num_heads")]
+    start += [part for setting in shape for part in ("--set", setting)]
+    said = isoglot("pretrain", "few.yaml", *spoken, *start, "-o", "second")
+    assert said.code == 0, said.err
+    before, after = (load_file(f"{run}/model/{FILE}")["weight"] for run in ("first", "second"))
+    assert before.any()
+    assert torch.equal(before, after), "nothing was learnt from where the first run ended"

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoglot.corpus.cleaning.cleaner import (
+    DROP_REASONS,
+    MARK,
+    PAIR_CHECKS,
+    TEXT_CHECKS,
+    CleanConfig,
+    Cleaner,
+    Side,
+)
+from isoglot.corpus.cleaning.sentences import normalize_text
+from isoglot.corpus.cleaning.stage import split_of
+from isoglot.corpus.languages import script_of
+from isoglot.errors import RecipeError
+from tests.corpus.sentences import SENTENCES
+
+CONFIG = CleanConfig(max_characters=100)
+TEXTS = st.text(st.characters(), max_size=40)
+
+
+def why_dropped(texts, settings, languages=()):
+    return Cleaner(settings, languages or ("",) * len(texts)).reasons([texts])[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("  two \t words\u00a0\u3000here ", "two words here"),
+        ("nul\x00l and \x1b[0m", "null and [0m"),
+        ("e\u0301te\u0301", "été"),
+        ("zero\u200bwidth\ufeff\u00ad", "zerowidth"),
+        ("a▁b", "a b"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("line\u2028separator\x85", "line separator"),
+    ],
+)
+def test_normalise(text, expected):
+    assert normalize_text(text) == expected
+
+
+def test_normalise_can_fold():
+    assert normalize_text("ﬁne x² Ｆ") == "ﬁne x² Ｆ"
+    assert normalize_text("ﬁne x² Ｆ", "NFKC") == "fine x2 F"
+    assert Cleaner(CleanConfig(unicode="NFKC"), ("en",)).normalize("ﬁne") == "fine"
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFKC"])
+@given(text=st.text(st.characters(codec="utf-8")))
+def test_normalised_text_is_normal(form, text):
+    once = normalize_text(text, form)
+    assert normalize_text(once, form) == once
+    assert unicodedata.is_normalized(form, once)
+    assert once.split() == once.split(" ") or once == ""
+    assert not any(unicodedata.category(character) == "Cc" for character in once)
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        (("fine",), None),
+        (("",), "empty"),
+        (("x" * 101,), "too long"),
+        (("a house", "ein Haus"), None),
+        (("", "ein Haus"), "empty"),
+        (("OK", "OK"), "identical"),
+        (("Yes.", "Das will ich wohl meinen."), None),
+        (("My word", "word " * 20), None),
+        (("word " * 8, "x" * 100), None),
+        (("x" * 6, "ж" * 80), "length ratio"),
+        (("no", "x" * 30), "near-empty"),
+        (("Broken \ufffd here",), "encoding"),
+        (("half a character \ud83d",), "encoding"),
+        (("2012-03-18",), "few letters"),
+        (("→ 10.5 % (+3)",), "few letters"),
+        (("It costs 25.00 $ today",), None),
+        (("fine", "..."), "few letters"),
+    ],
+)
+def test_why_dropped(texts, reason):
+    assert why_dropped(texts, CONFIG) == reason
+
+
+@pytest.mark.parametrize(
+    ("texts", "languages", "reason"),
+    [
+        (("Просто текст",), ("en",), "script"),
+        (("Просто текст",), ("ru",), None),
+        (("Просто текст",), ("xx",), None),
+        (("Просто текст",), ("sr",), None),
+        (("Просто текст",), ("sr_Latn",), "script"),
+        (("Просто текст",), ("ro_Cyrl",), None),
+        (("Alexandre 经常去超级市场。",), ("zh",), None),
+        (("これはペンです",), ("ja",), None),
+        (("これはペンです",), ("zh",), "script"),
+        (("Ｆｕｌｌ ｗｉｄｔｈ",), ("en",), None),
+        (("a house", "дом"), ("en", "ru"), None),
+        (("a house", "дом"), ("ru", "en"), "script"),
+    ],
+)
+def test_the_script_must_be_one_of_the_languages_own(texts, languages, reason):
+    assert why_dropped(texts, CleanConfig(), languages) == reason
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_good_sentences_are_kept(language):
+    sentences = [(text,) for text in SENTENCES[language].split(". ")]
+    assert set(Cleaner(CleanConfig(), (language,)).reasons(sentences)) == {None}
+
+
+def test_chinese_is_not_too_short_for_english():
+    english = "In the beginning God created the heavens and the earth, and all that is in them."
+    assert why_dropped((english, "起初神创造天地和其中的一切。"), CONFIG) is None
+
+
+def test_short_texts_can_be_dropped():
+    assert why_dropped(("word",), CleanConfig(min_characters=5)) == "too short"
+    assert why_dropped(("words",), CleanConfig(min_characters=5)) is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"min_letter_share": 2.0},
+        {"max_length_ratio": 0.5},
+        {"max_characters": 0},
+        {"near_empty_bytes": -1},
+    ],
+)
+def test_settings_that_cannot_work(wrong):
+    with pytest.raises(RecipeError, match=f"clean.{next(iter(wrong))} must be"):
+        CleanConfig(**wrong)
+
+
+@settings(max_examples=60)
+@given(records=st.lists(st.tuples(TEXTS, TEXTS), max_size=12), cut=st.integers(0, 12))
+def test_reasons_do_not_depend_on_the_batch(records, cut):
+    cleaner = Cleaner(CONFIG, ("en", "ru"))
+    whole = cleaner.reasons(records)
+    assert whole == cleaner.reasons(records[:cut]) + cleaner.reasons(records[cut:])
+    assert whole == [why_dropped(record, CONFIG, ("en", "ru")) for record in records]
+
+
+@settings(max_examples=100)
+@given(texts=st.lists(TEXTS, max_size=6))
+def test_characters_are_counted_as_one_by_one(texts):
+    counted = Side(texts, "ru")
+    marks = ("Mn", "Mc", "Cf")
+    for index, text in enumerate(texts):
+        assert counted.characters[index] == len(text)
+        assert counted.bytes[index] == len(text.encode("utf-8", "surrogatepass"))
+        letters = sum(
+            c.isalpha() or unicodedata.category(c) in marks for c in text if c < "\U00032000"
+        )
+        assert counted.within(MARK)[index] == letters
+        cyrillic = sum(c.isalpha() and script_of(c) == "CYRILLIC" for c in text)
+        assert counted.of_scripts(["CYRILLIC"])[index] == cyrillic
+
+
+def test_every_reason_is_explained():
+    assert set(TEXT_CHECKS) | set(PAIR_CHECKS) | {"language"} <= set(DROP_REASONS)
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_a_pair_is_held_out_if_either_side_is(first, second):
+    sides = {split_of((text,), share=0.5, seed=3) for text in (first, second)}
+    expected = "heldout" if "heldout" in sides else "train"
+    assert split_of((first, second), share=0.5, seed=3) == expected
+
+
+def test_the_heldout_share_is_met_and_depends_on_the_seed():
+    texts = [f"sentence {number}" for number in range(4000)]
+    drawn = [[split_of((text,), share=0.1, seed=seed) for text in texts] for seed in (0, 1)]
+    for splits in drawn:
+        assert abs(splits.count("heldout") - 400) < 4 * (4000 * 0.1 * 0.9) ** 0.5
+    assert drawn[0] != drawn[1]
+    assert {split_of((text,), share=0.0, seed=0) for text in texts} == {"train"}

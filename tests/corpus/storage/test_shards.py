@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoglot.corpus.storage.shards import Shard, ShardWriter, Table, TokenRows
+from isoglot.errors import CorpusError
+
+ROWS = st.lists(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=9), max_size=40)
+
+
+def write(folder, rows, *, shard_tokens=20, chunk=3):
+    writer = ShardWriter(folder, "s/en/train", {"source": "s"}, shard_tokens=shard_tokens)
+    for start in range(0, len(rows), chunk):
+        part = rows[start : start + chunk]
+        writer.append(
+            TokenRows(
+                {"ids": np.array([i for row in part for i in row], dtype=np.int32)},
+                {"ids": np.array([len(row) for row in part], dtype=np.int32)},
+                np.arange(start, start + len(part), dtype=np.int32),
+            )
+        )
+    entries = writer.close()
+    return Table(("ids",), [Shard(folder / entry.file, entry.rows) for entry in entries]), entries
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=ROWS, picks=st.lists(st.integers(0, 10**6)))
+def test_what_is_written_is_read(tmp_path_factory, rows, picks):
+    table, entries = write(tmp_path_factory.mktemp("table"), rows)
+    assert table.num_rows == len(rows) == sum(entry.rows for entry in entries)
+    assert [table.ids("ids", row).tolist() for row in range(len(rows))] == rows
+    assert table.lengths("ids").tolist() == list(map(len, rows))
+    if rows:
+        asked = np.array([pick % len(rows) for pick in picks], dtype=np.int64)
+        assert table.lengths("ids", asked).tolist() == [len(rows[row]) for row in asked]
+    documents = [number for shard in table.shards for number in shard["document"].tolist()]
+    assert documents == list(range(len(rows)))
+
+
+def test_shards_roll_over_and_rows_know_where_they_are(tmp_path):
+    table, entries = write(tmp_path, [[7] * 5 for _ in range(20)])
+    assert len(entries) > 2
+    assert [entry.tokens["ids"] for entry in entries] == [20, 20, 20, 20, 20]
+    path, local = table.where(entries[0].rows + 1)
+    assert (path, local) == (tmp_path / entries[1].file, 1)
+    with pytest.raises(IndexError):
+        table.ids("ids", 20)
+    with pytest.raises(IndexError):
+        table.ids("ids", -1)
+
+
+def test_views_are_of_the_mapped_file(tmp_path):
+    table, _ = write(tmp_path, [[1, 2], [3]])
+    shard = table.shards[0]
+    view = table.ids("ids", 0)
+    assert np.shares_memory(view, shard.values("ids"))
+    assert not view.flags.owndata
+    assert not view.flags.writeable
+    assert (view.dtype, shard.offsets("ids").dtype) == (np.int32, np.int32)
+
+
+def test_the_files_are_plain_arrow_with_one_batch(tmp_path):
+    _, entries = write(tmp_path, [[1, 2], [3]])
+    reader = pa.ipc.open_stream(tmp_path / entries[0].file)
+    assert reader.schema.metadata == {b"source": b"s"}
+    (batch,) = reader
+    assert batch.to_pydict() == {"ids": [[1, 2], [3]], "document": [0, 1]}
+
+
+def test_a_table_travels_as_paths(tmp_path):
+    table, _ = write(tmp_path, [[1] * 1000] * 50, shard_tokens=10**6)
+    table.ids("ids", 0)
+    sent = pickle.dumps(table)
+    assert len(sent) < 1000
+    assert pickle.loads(sent).ids("ids", 3).tolist() == [1] * 1000
+
+
+def test_a_file_that_is_no_shard_is_named(tmp_path):
+    (tmp_path / "x.arrow").write_text("no")
+    with pytest.raises(CorpusError, match=r"x\.arrow: cannot be read"):
+        Table(("ids",), [Shard(tmp_path / "x.arrow", 1)]).ids("ids", 0)
+    _, entries = write(tmp_path, [[1, 2], [3]])
+    with pytest.raises(CorpusError, match=r"train-00000\.arrow: has 2 rows and not 3"):
+        Table(("ids",), [Shard(tmp_path / entries[0].file, 3)]).ids("ids", 0)

@@ -1,0 +1,97 @@
+"""The demo, as a newcomer runs it."""
+
+import json
+import time
+
+import pytest
+from rich.console import Console
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+from isoglot.demo import run
+from isoglot.demo.jobs import Job, JobScores, _Bars
+from isoglot.demo.run import run_demo
+
+
+def scores(label, seed, average, tmp_path):
+    return JobScores(
+        label=label,
+        seed=seed,
+        model=tmp_path / f"{label}-{seed}" / "model",
+        num_tokens=800_400,
+        layer=1,
+        by_language={"es": average + 1, "ru": average - 1},
+        uncentred=average / 2,
+    )
+
+
+def printed(rows):
+    terminal = Console(record=True, width=160)
+    run._print_result(rows, terminal, 12.3)
+    return terminal.export_text()
+
+
+def test_one_seed_is_called_one_seed_and_three_have_a_deviation(tmp_path):
+    base = scores("checkpoint", 0, 8.0, tmp_path)
+    one = [scores(label, 1, 10.0 * n, tmp_path) for n, label in enumerate(run.VARIANTS, start=1)]
+    text = printed([base, *one])
+    assert "PPA, margin over MLM: 20.0 points; by seed +20.0." in text
+    assert "One random seed" in text
+    assert "isoglot demo --seeds 3" in text
+    assert "800,000 tokens" in text
+    more = [scores(row.label, 2, row.average + 2, tmp_path) for row in one]
+    text = printed([base, *one, *more])
+    assert "11.0 ± 1.4" in text
+    assert "One random seed" not in text
+
+
+def test_the_time_left_counts_the_jobs_that_wait_for_a_worker(tmp_path, monkeypatch):
+    def job(name, num_steps):
+        folder = tmp_path / name
+        return Job(label=name, recipe="", corpus=folder, out=folder, seed=0, num_steps=num_steps)
+
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    terminal = Console(record=True, width=160)
+    jobs = [job("base", 100), *(job(name, 200) for name in "abc")]
+    with _Bars(jobs, 2, terminal) as bars:
+        bars._show("base", 1, {"mlm": 3.0})
+        now[0] = 99.0
+        bars._show("base", 100, {"mlm": 2.0})
+    # one second a step: a and b beside each other, then c; then the report
+    assert "(about 415 s left)" in terminal.export_text()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_demo_of_few_steps_shows_everything_and_runs_once(tmp_path):
+    terminal = Console(record=True, width=160)
+    rows = run_demo(tmp_path / "demo", terminal, settings=("stages.0.steps=4",))
+    assert [row.label for row in rows] == ["checkpoint", "MLM", "MLM + TLM", "PPA"]
+    text = terminal.export_text()
+    assert text.index("checkpoint │") < text.index("Training MLM, MLM + TLM, PPA"), "a first table"
+    page = (tmp_path / "demo/report.html").read_text(encoding="utf-8")
+    assert all(f">{row.label}<" in page for row in rows)
+    metrics = [row.model.parent / "metrics.jsonl" for row in rows]
+    before = [file.read_bytes() for file in metrics]
+    again = run_demo(tmp_path / "demo", terminal, settings=("stages.0.steps=4",))
+    assert again == rows
+    assert [file.read_bytes() for file in metrics] == before, "nothing is trained again"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_order_is_that_of_the_papers_and_the_folders_open(tmp_path):
+    checkpoint, mlm, tlm, ppa = run_demo(tmp_path / "demo", Console(width=160))
+    assert mlm.average > checkpoint.average
+    assert tlm.average - mlm.average > 10
+    assert ppa.average - tlm.average > 10
+    for row in (tlm, ppa):
+        assert abs(row.num_tokens - mlm.num_tokens) < 0.03 * mlm.num_tokens, "equal tokens"
+    for row in (mlm, ppa):
+        model = AutoModelForMaskedLM.from_pretrained(row.model)
+        tokenizer = AutoTokenizer.from_pretrained(row.model)
+        batch = tokenizer(f"The {tokenizer.mask_token} sleeps.", return_tensors="pt")
+        assert model(**batch).logits.shape[-1] == len(tokenizer)
+        found = json.loads((row.model.parent / "results.json").read_text())["scores"]
+        assert {score["layer"] for score in found} == {0, 1, 2}
+        assert {score["language"] for score in found} == {"en-es", "en-ru", "en-ar"}

@@ -1,0 +1,83 @@
+"""Models that load, and those that are refused with a reason."""
+
+from __future__ import annotations
+
+import pytest
+from transformers import (
+    AutoModelForMaskedLM,
+    BartConfig,
+    DebertaV2Config,
+    DistilBertConfig,
+    MPNetConfig,
+    XLMConfig,
+)
+
+from isoglot.errors import ModelError
+from isoglot.models.encoder import Encoder
+from tests.models.tiny import (
+    VOCABULARY,
+    saved_model,
+    tiny_model,
+)
+
+SMALL = {"vocab_size": 50, "max_position_embeddings": 40, "pad_token_id": 1}
+
+
+def test_open_keeps_more_words_and_refuses_fewer(tmp_path):
+    folder = saved_model(tmp_path, "bert")
+    Encoder.from_pretrained(folder, vocabulary_size=VOCABULARY - 1)
+    with pytest.raises(ModelError, match=f"{VOCABULARY} embeddings .* {VOCABULARY + 1}"):
+        Encoder.from_pretrained(folder, vocabulary_size=VOCABULARY + 1)
+
+
+def test_a_bare_encoder_gets_a_new_head_and_half_a_one_is_refused(tmp_path):
+    base = tiny_model("xlm-r", attention="sdpa").base_model
+    base.save_pretrained(tmp_path)
+    Encoder.from_pretrained(str(tmp_path))
+    base.encoder.layer = base.encoder.layer[:2]
+    base.save_pretrained(tmp_path)
+    base.config.num_hidden_layers = 3
+    base.config.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="lacks weights of the encoder"):
+        Encoder.from_pretrained(str(tmp_path))
+
+
+def test_missing_folder_is_named(tmp_path):
+    with pytest.raises(ModelError, match=r"no model folder .*nowhere"):
+        Encoder.from_pretrained(str(tmp_path / "nowhere"))
+
+
+def test_folder_without_a_model_is_named(tmp_path):
+    with pytest.raises(ModelError, match=f"{tmp_path} cannot be loaded"):
+        Encoder.from_pretrained(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        (
+            MPNetConfig(hidden_size=24, num_hidden_layers=1, **SMALL),
+            "does not call transformers' attention",
+        ),
+        (
+            XLMConfig(emb_dim=16, n_layers=1, n_heads=2, **SMALL),
+            "does not call transformers' attention",
+        ),
+        (BartConfig(d_model=16, encoder_layers=1, decoder_layers=1, **SMALL), "encoder-decoder"),
+        (
+            DistilBertConfig(dim=24, n_layers=1, hidden_dim=16, **SMALL),
+            "LM head at target positions",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.model_type,
+)
+def test_architectures_that_cannot_are_refused(tmp_path, config, reason):
+    AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match=reason):
+        Encoder.from_pretrained(str(tmp_path))
+
+
+def test_deberta_is_refused_with_the_reason(tmp_path):
+    DebertaV2Config(**SMALL).save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="disentangled attention"):
+        Encoder.from_pretrained(str(tmp_path))

@@ -1,0 +1,59 @@
+"""Architectures that mix packed sequences are found."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from typing_extensions import override
+
+from isoglot.errors import ModelError
+from isoglot.models.encoder import Encoder
+from tests.models.tiny import (
+    saved_model,
+    tiny_model,
+)
+
+SMALL = {"vocab_size": 50, "max_position_embeddings": 40, "pad_token_id": 1}
+
+
+class Leaky(nn.Module):
+    """A layer whose output at a token depends on its neighbour, mask or no mask."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    @override
+    def forward(self, hidden, *args, **kwargs):
+        return self.inner(hidden + 0.01 * hidden.roll(1, dims=1), *args, **kwargs)
+
+
+class Shifted(nn.Module):
+    """Position embeddings that count from another place than the table's padding says."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    @override
+    def forward(self, positions):
+        return self.inner(torch.zeros_like(positions) if positions.shape[1] > 12 else positions)
+
+
+def test_packing_check_finds_a_leak(tmp_path, monkeypatch):
+    folder = saved_model(tmp_path, "bert")
+    model = tiny_model("bert")
+    model.bert.encoder.layer[0] = Leaky(model.bert.encoder.layer[0])
+    monkeypatch.setattr("isoglot.models.encoder.load_masked_lm", lambda *_, **__: (model, {}, ()))
+    with pytest.raises(ModelError, match="see each other"):
+        Encoder.from_pretrained(folder)
+
+
+def test_packing_check_finds_other_positions(tmp_path, monkeypatch):
+    folder = saved_model(tmp_path, "bert")
+    model = tiny_model("bert")
+    model.bert.embeddings.position_embeddings = Shifted(model.bert.embeddings.position_embeddings)
+    monkeypatch.setattr("isoglot.models.encoder.load_masked_lm", lambda *_, **__: (model, {}, ()))
+    with pytest.raises(ModelError, match="numbers positions"):
+        Encoder.from_pretrained(folder)

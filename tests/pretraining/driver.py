@@ -1,0 +1,177 @@
+"""A short run as its own process, to be killed: `python -m tests.pretraining.driver CORPUS RUN`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from isoglot import atomic
+from isoglot.batching.loader import LoaderConfig
+from isoglot.batching.planner import BatchConfig
+from isoglot.batching.streams import MentionStream, ParallelStream, TextStream, TripleStream
+from isoglot.corpus import Corpus
+from isoglot.models.config import ModelConfig
+from isoglot.objectives.btmlm import BTMLM
+from isoglot.objectives.contrast.momentum import MomentumConfig, QueueConfig
+from isoglot.objectives.entailment import ObjectEntailment
+from isoglot.objectives.entity import EntityPrediction
+from isoglot.objectives.moco import MoCo
+from isoglot.pretraining.checkpoint import CheckpointConfig
+from isoglot.pretraining.config import LoggingConfig, PretrainConfig, StageConfig
+from isoglot.pretraining.optimizer import OptimizerConfig
+from isoglot.pretraining.run import pretrain
+from tests.pretraining import translating
+
+STEPS = (10, 8)
+"""Two stages, so that resuming happens in either."""
+CONTRAST_STEPS = (3, 9)
+SLOTS_STEPS = (7, 7)
+KNOWLEDGE_STEPS = (2, 9)
+
+
+def config(workers: int = 0, **changes: object) -> PretrainConfig:
+    text = TextStream(objectives=("mlm",), share=0.9)
+    pairs = ParallelStream(objectives=("tlm",), share=0.1, order="shuffled", overlong="drop")
+    settings: dict[str, object] = {
+        "model": ModelConfig(
+            size="tiny", num_layers=2, hidden_size=32, num_heads=2, max_positions=96, dropout=0.1
+        ),
+        "stages": (
+            StageConfig(steps=STEPS[0], streams={"text": text}),
+            StageConfig(
+                steps=STEPS[1],
+                streams={"text": text, "parallel": pairs},
+                optimizer=OptimizerConfig(
+                    name="lamb", learning_rate=1e-2, betas=(0.8, 0.9), weight_decay=0.1
+                ),
+            ),
+        ),
+        "batch": BatchConfig(rows=4, micro_rows=1, row_length=96),
+        "loader": LoaderConfig(num_workers=workers),
+        "optimizer": OptimizerConfig(learning_rate=3e-3),
+        "checkpoint": CheckpointConfig(every_steps=3, keep=2),
+        "logging": LoggingConfig(validate_every_steps=0, validate_examples=5, trackers=()),
+        **changes,
+    }
+    return PretrainConfig(**settings)  # type: ignore[arg-type]
+
+
+def contrast(workers: int = 0) -> PretrainConfig:
+    """Momentum contrast in the second stage, from a filled queue; few micro-batches have pairs."""
+    plain = config(workers)
+    first = replace(plain.stages[0], steps=CONTRAST_STEPS[0])
+    text, queue = plain.stages[0].streams["text"], QueueConfig(size=20, start="filled")
+    pairs = ParallelStream(objectives=("moco", "tlm"), share=0.1, order="shuffled")
+    second = StageConfig(steps=CONTRAST_STEPS[1], streams={"text": text, "parallel": pairs})
+    return replace(
+        plain,
+        stages=(first, second),
+        objectives={"moco": MoCo(queue=queue, momentum=MomentumConfig(value=0.9))},
+        batch=BatchConfig(rows=8, micro_rows=2, row_length=96),
+    )
+
+
+def slots(workers: int = 0) -> PretrainConfig:
+    """The stages of ERNIE-M: CAMLM in the first, BTMLM with drawn pseudo-tokens in the second."""
+    plain = config(workers)
+    pairs = plain.stages[1].streams["parallel"]
+    text = plain.stages[0].streams["text"]
+    stages = tuple(
+        StageConfig(
+            steps=number,
+            streams={
+                "text": replace(text, objectives=of_text, share=0.5),
+                "parallel": replace(pairs, objectives=of_pairs, share=0.5),
+            },
+            keep_optimizer=True,
+        )
+        for number, of_text, of_pairs in (
+            (SLOTS_STEPS[0], ("mlm",), ("tlm", "camlm")),
+            (SLOTS_STEPS[1], ("mlm", "btmlm"), ("tlm",)),
+        )
+    )
+    return replace(
+        plain,
+        stages=stages,
+        objectives={"btmlm": BTMLM(decoding="sample", temperature=1.5)},
+        batch=BatchConfig(rows=8, micro_rows=4, row_length=96),
+    )
+
+
+def seq2seq(workers: int = 0) -> PretrainConfig:
+    """Three stages with a decoder, which writes by drawing in the last."""
+    return translating.config(loader=LoaderConfig(num_workers=workers))
+
+
+def knowledge(workers: int = 0) -> PretrainConfig:
+    """XLM-K in the second stage: two queues of keys that are trained; few mentions a step."""
+    plain = config(workers)
+    queue = QueueConfig(size=12, start="empty")
+    streams = {
+        "text": plain.stages[0].streams["text"],
+        "mentions": MentionStream(objectives=("entity",), share=0.15, max_tokens=40),
+        "triples": TripleStream(objectives=("entailment",), share=0.15),
+    }
+    return replace(
+        plain,
+        stages=(
+            replace(plain.stages[0], steps=KNOWLEDGE_STEPS[0]),
+            StageConfig(steps=KNOWLEDGE_STEPS[1], streams=streams),
+        ),
+        objectives={
+            "entity": EntityPrediction(queue=queue),
+            "entailment": ObjectEntailment(queue=queue),
+        },
+        batch=BatchConfig(rows=8, micro_rows=2, row_length=96),
+    )
+
+
+MIXES = {
+    "plain": config,
+    "contrast": contrast,
+    "slots": slots,
+    "seq2seq": seq2seq,
+    "knowledge": knowledge,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--mix", choices=MIXES, default="plain")
+    parser.add_argument("--kill-in-save", type=int, default=0)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    if arguments.kill_in_save:
+        die_at_sync(arguments.kill_in_save)
+    pretrain(
+        MIXES[arguments.mix](arguments.workers),
+        Corpus.open(arguments.corpus),
+        arguments.run,
+        resume=arguments.resume,
+    )
+
+
+def die_at_sync(number: int) -> None:
+    """SIGKILL at the n-th time that something is synced to disk."""
+    sync, calls = atomic._sync, [0]
+
+    def counted(path: Path) -> None:
+        calls[0] += 1
+        if calls[0] == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        sync(path)
+
+    atomic._sync = counted
+
+
+if __name__ == "__main__":
+    main()

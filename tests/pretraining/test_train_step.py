@@ -1,0 +1,347 @@
+"""One step, however it is split, is the gradient of the slow and obvious loss."""
+
+import gc
+import time
+from dataclasses import replace
+from itertools import islice
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from accelerate import Accelerator
+from safetensors.torch import load_file
+
+from isoglot.batching.loader import Loader, open_streams
+from isoglot.batching.planner import BatchConfig
+from isoglot.batching.streams import ParallelStream, TextStream
+from isoglot.models.config import ModelConfig
+from isoglot.models.encoder import Encoder
+from isoglot.objectives.mlm import MLM
+from isoglot.objectives.tlm import TLM
+from isoglot.pretraining.config import LossConfig
+from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
+from isoglot.pretraining.runtime import NonFiniteError
+from isoglot.pretraining.train_module import TrainModule
+from isoglot.pretraining.train_step import StageContext, training_steps
+from isoglot.types import Cursor
+
+OBJECTIVES = {"mlm": MLM(weight=0.7), "tlm": TLM(weight=1.3)}
+STREAMS = {
+    "text": TextStream(objectives=("mlm",), share=0.7),
+    "parallel": ParallelStream(objectives=("tlm",), share=0.3),
+}
+WEIGHTS = {name: objective.weight for name, objective in OBJECTIVES.items()}
+
+
+@pytest.fixture
+def accelerator():
+    return Accelerator(cpu=True)
+
+
+def make_trainee(corpus, dtype=torch.float64, dropout=0.0):
+    torch.manual_seed(0)
+    settings = ModelConfig(
+        size="tiny", num_layers=2, hidden_size=32, num_heads=2, max_positions=96, dropout=dropout
+    )
+    encoder = Encoder.build(settings, corpus.vocabulary)
+    return TrainModule(encoder, OBJECTIVES, corpus).to(dtype)
+
+
+def make_loader(corpus, **shape):
+    settings = BatchConfig(**{"rows": 8, "micro_rows": 2, "row_length": 96, **shape})
+    opened = open_streams(corpus, STREAMS, OBJECTIVES, row_length=96)
+    return Loader(corpus, opened, settings)
+
+
+class Asked:
+    """A stop signal that answers from a list."""
+
+    def __init__(self, answers):
+        self.answers = iter(answers)
+
+    @property
+    def requested(self):
+        return next(self.answers)
+
+
+def stage_of(trainee, *, steps=1, loss=None, clip=None, looks=None, asked=None, **settings):
+    config = OptimizerConfig(learning_rate=0.0, max_grad_norm=clip)
+    if looks is not None:
+        settings["schedule"] = SimpleNamespace(needs_sync=looks)
+    if asked is not None:
+        settings["stop"] = Asked(asked)
+    return StageContext(
+        module=trainee,
+        wrapped=trainee,
+        optimizer=make_optimizer(trainee.parameters(), config),
+        optimizer_config=config,
+        loss=loss or LossConfig(),
+        objectives=OBJECTIVES,
+        steps=steps,
+        seed=0,
+        **settings,
+    )
+
+
+def obvious_sums(trainee, batches):
+    """Each objective's summed cross-entropy and count, sequence by sequence, logits everywhere."""
+    model = trainee.encoder.model
+    sums = {name: torch.zeros((), dtype=torch.float64) for name in OBJECTIVES}
+    counts = dict.fromkeys(OBJECTIVES, 0)
+    for batch in batches:
+        rows = batch.rows
+        targets = torch.full_like(rows.ids.flatten(), -100)
+        owner = torch.full_like(targets, -1)
+        for number, name in enumerate(OBJECTIVES):
+            start, stop = batch.target_slices[name]
+            targets[batch.target_positions[start:stop]] = batch.targets[start:stop]
+            owner[batch.target_positions[start:stop]] = number
+        targets, owner = targets.view_as(rows.ids), owner.view_as(rows.ids)
+        for row in range(len(rows.ids)):
+            for sequence in range(int(rows.sequences[row].max()) + 1):
+                chosen = rows.sequences[row] == sequence
+                logits = model(
+                    input_ids=rows.ids[row][chosen][None],
+                    position_ids=rows.positions[row][chosen][None] + trainee.encoder.first_position,
+                ).logits[0]
+                for number, name in enumerate(OBJECTIVES):
+                    here = owner[row][chosen] == number
+                    if here.any():
+                        sums[name] = sums[name] + F.cross_entropy(
+                            logits[here], targets[row][chosen][here], reduction="sum"
+                        )
+                        counts[name] += int(here.sum())
+    return sums, counts
+
+
+@pytest.mark.parametrize("weighting", ["mean", "targets"])
+def test_a_step_has_the_gradient_of_the_obvious_loss(corpus, accelerator, weighting):
+    trainee = make_trainee(corpus)
+    batches = next(make_loader(corpus).steps(Cursor()))
+    sums, counts = obvious_sums(trainee, batches)
+    if weighting == "mean":
+        loss = sum(WEIGHTS[name] * sums[name] / counts[name] for name in sums)
+    else:
+        loss = sum(WEIGHTS[name] * sums[name] for name in sums) / sum(counts.values())
+    weights = {n: p for n, p in trainee.named_parameters() if p.requires_grad}
+    expected = dict(zip(weights, torch.autograd.grad(loss, list(weights.values())), strict=True))
+    stage = stage_of(trainee, loss=LossConfig(weighting=weighting))
+    (step,) = training_steps(stage, iter([batches]), accelerator)
+    assert step.counts == counts
+    for name, value in sums.items():
+        assert step.losses[name] == pytest.approx(value.item() / counts[name], rel=1e-9)
+    for name, weight in weights.items():
+        assert weight.grad is not None
+        assert torch.allclose(weight.grad, expected[name], rtol=1e-6, atol=1e-12), name
+
+
+def test_the_gradient_does_not_depend_on_the_split(corpus, accelerator):
+    """The rows of four uneven micro-batches, and the same rows in one."""
+    trainee = make_trainee(corpus)
+    batches = next(make_loader(corpus).steps(Cursor()))
+    assert len({batch.num_targets["tlm"] for batch in batches}) > 1, "uneven"
+    gradients = []
+    for micro in (batches, [joined(batches)]):
+        (step,) = training_steps(stage_of(trainee), iter([micro]), accelerator)
+        gradients.append([p.grad.clone() for p in trainee.parameters() if p.grad is not None])
+        assert step.num_tokens == sum(batch.num_tokens for batch in batches)
+    for one, other in zip(*gradients, strict=True):
+        assert torch.allclose(one, other, rtol=1e-9, atol=1e-13)
+
+
+def joined(batches):
+    """Several micro-batches as one."""
+    first = batches[0]
+    length = first.rows.ids.numel()
+    rows = {n: torch.cat([getattr(b.rows, n) for b in batches]) for n in first.rows.tensors()}
+    positions, targets, spans = [], [], {}
+    filled = 0
+    for name in first.target_slices:
+        begin = filled
+        for number, batch in enumerate(batches):
+            start, stop = batch.target_slices[name]
+            positions.append(batch.target_positions[start:stop] + number * length)
+            targets.append(batch.targets[start:stop])
+            filled += stop - start
+        spans[name] = (begin, filled)
+    return replace(
+        first,
+        rows=type(first.rows)(**rows),
+        target_positions=torch.cat(positions),
+        targets=torch.cat(targets),
+        target_weights=torch.ones(filled),
+        target_slices=spans,
+        num_targets={name: stop - start for name, (start, stop) in spans.items()},
+        num_tokens=sum(batch.num_tokens for batch in batches),
+    )
+
+
+def test_padding_the_sites_changes_nothing(corpus, accelerator):
+    found = []
+    for fixed in (False, True):
+        opened = open_streams(corpus, STREAMS, OBJECTIVES, row_length=96)
+        shape = BatchConfig(rows=4, micro_rows=4, row_length=96)
+        loader = Loader(corpus, opened, shape, pad_targets=fixed)
+        trainee = make_trainee(corpus)
+        (step,) = training_steps(stage_of(trainee), loader.steps(Cursor()), accelerator)
+        found.append((step.losses, step.metrics, step.gradient_norm))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-12)
+    assert found[0][1] == found[1][1]
+    assert found[0][2] == pytest.approx(found[1][2], rel=1e-9)
+
+
+def test_dropout_is_a_function_of_the_step(corpus, accelerator):
+    batches = next(make_loader(corpus).steps(Cursor()))
+    losses = []
+    for noise in (1, 2):
+        trainee = make_trainee(corpus, torch.float32, dropout=0.3)
+        torch.manual_seed(noise)
+        stage = stage_of(trainee, steps=2)
+        losses.append([s.losses for s in training_steps(stage, iter([batches] * 2), accelerator)])
+    assert losses[0] == losses[1]
+    assert losses[0][0] != losses[0][1]
+
+
+def test_a_loss_that_is_not_finite_stops_and_leaves_the_batch(corpus, accelerator, tmp_path):
+    trainee = make_trainee(corpus)
+    with torch.no_grad():
+        trainee.encoder.model.get_input_embeddings().weight[50:] = float("nan")
+    batches = next(make_loader(corpus).steps(Cursor()))
+    stage = stage_of(trainee, dump_folder=tmp_path)
+    with pytest.raises(NonFiniteError, match=r"step 1: .*not finite.*Lower optimizer") as caught:
+        list(training_steps(stage, iter([batches]), accelerator))
+    (file,) = tmp_path.glob("not-finite-step-1-*.safetensors")
+    assert str(file) in str(caught.value)
+    assert torch.equal(load_file(file)["0.ids"], batches[0].rows.ids)
+
+
+def test_or_it_skips_the_update(corpus, accelerator):
+    trainee = make_trainee(corpus)
+    batches = next(make_loader(corpus).steps(Cursor()))
+    head = trainee.encoder.model.lm_head.bias
+    with torch.no_grad():
+        head[60] = float("inf")
+    before = {n: p.clone() for n, p in trainee.named_parameters()}
+    stage = stage_of(trainee, loss=LossConfig(not_finite="skip"))
+    stage.optimizer_config = replace(stage.optimizer_config, learning_rate=1.0)
+    (step,) = training_steps(stage, iter([batches]), accelerator)
+    assert step.skipped
+    assert all(torch.equal(before[n], p) for n, p in trainee.named_parameters())
+
+
+def test_stopping_is_heeded_before_the_next_step(corpus, accelerator):
+    trainee = make_trainee(corpus)
+    batches = next(make_loader(corpus).steps(Cursor()))
+    stage = stage_of(trainee, steps=10, asked=[False, False, False, True])
+    taken = list(training_steps(stage, iter([batches] * 4), accelerator))
+    assert [step.step for step in taken] == [1, 2, 3], "the fourth was sent ahead, and is not taken"
+
+
+def trained(corpus, accelerator, *, looks, bad=(), steps=6, clip=1.0):
+    """Steps told, and the weights at every step that somebody looks at and at the end."""
+    trainee = make_trainee(corpus, dropout=0.1)
+    drawn = []
+    for number, micro in enumerate(islice(make_loader(corpus).steps(Cursor()), steps)):
+        factor = float("inf") if number + 1 in bad else 1.0
+        drawn.append(
+            [replace(batch, target_weights=batch.target_weights * factor) for batch in micro]
+        )
+    stage = stage_of(
+        trainee, steps=steps, loss=LossConfig(not_finite="skip"), clip=clip, looks=looks
+    )
+    stage.optimizer_config = replace(stage.optimizer_config, learning_rate=1e-2)
+    told, seen, met = [], {}, []
+    trainee.register_forward_pre_hook(
+        lambda *_: met.append([weight.clone() for weight in trainee.parameters()])
+    )
+    for step in training_steps(stage, iter(drawn), accelerator):
+        told.append(replace(step, seconds=0.0))
+        if looks(step.step):
+            seen[step.step] = [weight.clone() for weight in trainee.parameters()]
+    for number, then in seen.items():  # what is looked at is what the next step meets
+        following = met[number * len(drawn[0])] if number < steps else list(trainee.parameters())
+        assert all(map(torch.equal, then, following)), "the weights wait for who looks at them"
+    return told, seen, list(trainee.parameters()), stage.optimizer
+
+
+@pytest.mark.parametrize("bad", [(), (3,), (1, 5, 6)])
+def test_steps_that_are_read_late_are_the_same_steps(corpus, accelerator, bad):
+    told, seen, weights, optimizer = trained(corpus, accelerator, looks=lambda _: True, bad=bad)
+    assert [step.step for step in told if step.skipped] == list(bad)
+    for looks in (lambda _: False, lambda step: step in {2, 3, 6}):
+        late = trained(corpus, accelerator, looks=looks, bad=bad)
+        assert str(late[0]) == str(told)  # as text, where nan is nan
+        for step, then in late[1].items():
+            assert all(map(torch.equal, then, seen[step]))
+        assert all(map(torch.equal, late[2], weights))
+        for one, other in zip(late[3].state.values(), optimizer.state.values(), strict=True):
+            assert all(torch.equal(one[name], other[name]) for name in other)
+
+
+def test_a_step_is_told_after_the_next_is_on_its_way(corpus, accelerator):
+    trainee = make_trainee(corpus)
+    passes = []
+    trainee.register_forward_hook(lambda *_: passes.append(1))
+    loader = make_loader(corpus, micro_rows=8)
+    stage = stage_of(trainee, steps=4, looks=lambda step: step == 3)
+    heard = [
+        (step.step, len(passes))
+        for step in training_steps(stage, loader.steps(Cursor()), accelerator)
+    ]
+    assert heard == [(1, 2), (2, 3), (3, 3), (4, 4)]
+
+
+def test_stopping_tells_of_the_step_that_was_sent_ahead(corpus, accelerator):
+    trainee = make_trainee(corpus)
+    stage = stage_of(trainee, steps=10, asked=[False, False, True], looks=lambda _: False)
+    taken = training_steps(stage, make_loader(corpus).steps(Cursor()), accelerator)
+    assert [step.step for step in taken] == [1, 2]
+
+
+@pytest.mark.parametrize("looks", [lambda _: True, lambda _: False, lambda step: step % 3 == 0])
+def test_every_step_has_its_own_time(corpus, accelerator, looks):
+    trainee = make_trainee(corpus)
+    trainee.register_forward_hook(lambda *_: time.sleep(0.05))
+    stage = stage_of(trainee, steps=7, looks=looks)
+
+    started = 0.0
+
+    def slow_batches():
+        nonlocal started
+        started = time.perf_counter()  # what comes before the first step is no step's
+        for batches in make_loader(corpus, micro_rows=8).steps(Cursor()):
+            time.sleep(0.05)  # waiting for data is a step's time too
+            yield batches
+
+    seconds = []
+    for step in training_steps(stage, slow_batches(), accelerator):
+        seconds.append(step.seconds)
+        if looks(step.step):
+            time.sleep(0.1)  # a look takes its time, which is not the step's
+            started += 0.1
+    assert min(seconds) >= 0.05
+    assert min(seconds[:-1]) >= 0.1
+    assert sum(seconds) <= time.perf_counter() - started
+    assert sum(seconds) == pytest.approx(time.perf_counter() - started, rel=0.2)
+
+
+def test_what_is_there_is_set_aside_from_collection_while_it_trains(corpus, accelerator):
+    counts: list[int] = []
+    made: list[list[None]] = []
+
+    def batches():
+        """Each step leaves something behind, as compiling does."""
+        counts.append(gc.get_freeze_count())
+        for batch in make_loader(corpus).steps(Cursor()):
+            made.extend([] for _ in range(20_000))
+            yield batch
+
+    stage = stage_of(make_trainee(corpus), steps=3)
+    counts += [gc.get_freeze_count() for _ in training_steps(stage, batches(), accelerator)]
+    before, first, second, _ = counts
+    assert before > 100_000, "what was there"
+    assert first > before + 19_000, "what the first step left"
+    assert second < first + 1000, "and no more"
+    assert len(made) == 60_000
+    assert gc.get_freeze_count() < 1000  # python itself sets a few aside

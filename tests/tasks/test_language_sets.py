@@ -1,0 +1,35 @@
+"""Named sets of languages, and which parts they want."""
+
+from __future__ import annotations
+
+import pytest
+
+from isoglot.errors import IsoglotError
+from isoglot.tasks.language_sets import LANGUAGE_SETS, expand_languages, is_selected, language_set
+
+
+def test_sets_have_as_many_languages_as_their_papers_say():
+    sizes = {"xnli": 15, "tatoeba-14": 14, "tatoeba-36": 36, "xtreme": 40, "xtreme-pos": 33}
+    assert {name: len(set(LANGUAGE_SETS[name].split())) for name in sizes} == sizes
+    assert set(language_set("tatoeba-36")) == set(language_set("xtreme")) - {"en", "ms", "my", "yo"}
+
+
+def test_names_are_spelled_out_beside_codes():
+    assert expand_languages(["conll", " sw", "en-de", "de"]) == (
+        "de",
+        "en",
+        "es",
+        "nl",
+        "sw",
+        "en-de",
+    )
+    with pytest.raises(IsoglotError, match="did you mean 'conll'"):
+        expand_languages(["conl"])
+
+
+def test_a_pair_is_wanted_where_its_languages_other_than_english_are():
+    assert is_selected("en-sw", ("sw",))
+    assert is_selected("sw-en", ("sw", "en"))
+    assert not is_selected("en-de", ("sw", "en"))
+    assert not is_selected("de-sw", ("sw",))
+    assert is_selected("de-sw", None)
