@@ -66,18 +66,18 @@ def milliseconds(
     settings = ModelConfig(size=given.size, max_positions=512, dropout=0.1)
     vocabulary = given.vocabulary or corpus.vocabulary.size
     encoder = Encoder.from_scratch(settings, vocabulary, 1, languages=corpus.languages)
-    trainee = TrainModule(encoder, objectives, corpus).to(accelerator.device)
+    train_module = TrainModule(encoder, objectives, corpus).to(accelerator.device)
     for name in objectives:
-        trainee.objective(name).on_stage_start()
+        train_module.objective(name).on_stage_start()
     if on_gpu:
-        trainee.compile()
+        train_module.compile()
     if change is not None:
-        change(trainee)
+        change(train_module)
     config = OptimizerConfig()
-    weights = [weight for weight in trainee.parameters() if weight.requires_grad]
+    weights = [weight for weight in train_module.parameters() if weight.requires_grad]
     stage = StageContext(
-        module=trainee,
-        wrapped=trainee,
+        module=train_module,
+        wrapped=train_module,
         optimizer=make_optimizer(weights, config),
         optimizer_config=config,
         loss=LossConfig(),
@@ -87,7 +87,7 @@ def milliseconds(
     )
     if not optimize:
         stage.optimizer.step = lambda: None  # type: ignore[assignment, method-assign]
-    trainee.train()
+    train_module.train()
     times, tokens, last = [], [], time.perf_counter()
     for step in training_steps(stage, loader.steps(Cursor()), accelerator):
         if on_gpu:
@@ -99,15 +99,15 @@ def milliseconds(
     return statistics.median(times[WARM_UP:]), statistics.mean(tokens[WARM_UP:])
 
 
-def without_writing(trainee: TrainModule) -> None:
+def without_writing(train_module: TrainModule) -> None:
     """BTMLM's second pass alone: the slots stay [MASK]."""
-    module: Any = trainee.objective("btmlm")
+    module: Any = train_module.objective("btmlm")
     module.before_forward = lambda *_: None
 
 
-def without_keys(trainee: TrainModule) -> None:
+def without_keys(train_module: TrainModule) -> None:
     """Contrast with keys that cost nothing, no moving average and no queue to fill."""
-    module: Any = trainee.objective("moco")
+    module: Any = train_module.objective("moco")
 
     def before_forward(_name: str, batch: Any, _inference: Any) -> None:
         places = batch.aux_markers["moco"]["key"]

@@ -25,9 +25,9 @@ def scores(label, seed, average, tmp_path):
 
 
 def printed(rows):
-    terminal = Console(record=True, width=160)
-    run._print_result(rows, terminal, 12.3)
-    return terminal.export_text()
+    console = Console(record=True, width=160)
+    run._print_result(rows, console, 12.3)
+    return console.export_text()
 
 
 def test_one_seed_is_called_one_seed_and_three_have_a_deviation(tmp_path):
@@ -51,29 +51,29 @@ def test_the_time_left_counts_the_jobs_that_wait_for_a_worker(tmp_path, monkeypa
 
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    terminal = Console(record=True, width=160)
+    console = Console(record=True, width=160)
     jobs = [job("base", 100), *(job(name, 200) for name in "abc")]
-    with _Bars(jobs, 2, terminal) as bars:
+    with _Bars(jobs, 2, console) as bars:
         bars._show("base", 1, {"mlm": 3.0})
         now[0] = 99.0
         bars._show("base", 100, {"mlm": 2.0})
     # one second a step: a and b beside each other, then c; then the report
-    assert "(about 415 s left)" in terminal.export_text()
+    assert "(about 415 s left)" in console.export_text()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_demo_of_few_steps_shows_everything_and_runs_once(tmp_path):
-    terminal = Console(record=True, width=160)
-    rows = run_demo(tmp_path / "demo", terminal, settings=("stages.0.steps=4",))
+    console = Console(record=True, width=160)
+    rows = run_demo(tmp_path / "demo", console, settings=("stages.0.steps=4",))
     assert [row.label for row in rows] == ["checkpoint", "MLM", "MLM + TLM", "PPA"]
-    text = terminal.export_text()
+    text = console.export_text()
     assert text.index("checkpoint │") < text.index("Training MLM, MLM + TLM, PPA"), "a first table"
     page = (tmp_path / "demo/report.html").read_text(encoding="utf-8")
     assert all(f">{row.label}<" in page for row in rows)
     metrics = [row.model.parent / "metrics.jsonl" for row in rows]
     before = [file.read_bytes() for file in metrics]
-    again = run_demo(tmp_path / "demo", terminal, settings=("stages.0.steps=4",))
+    again = run_demo(tmp_path / "demo", console, settings=("stages.0.steps=4",))
     assert again == rows
     assert [file.read_bytes() for file in metrics] == before, "nothing is trained again"
 

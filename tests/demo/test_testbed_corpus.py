@@ -36,7 +36,7 @@ print("fingerprint", Corpus.open(corpus, verify="always").fingerprint)
 def test_recipes_name_variants_of_the_testbed(monkeypatch):
     asked = []
 
-    def note(folder, terminal, *, languages, **settings):
+    def note(folder, console, *, languages, **settings):
         asked.append((str(folder), languages, settings))
         return folder
 

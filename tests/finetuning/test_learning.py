@@ -28,10 +28,10 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def pretrained(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("world")
-    terminal = Console(quiet=True)
+    console = Console(quiet=True)
     corpus = generated_corpus(
         place,
-        terminal,
+        console,
         languages=("en", "es"),
         num_sentences=3000,
         num_pairs=3000,
@@ -41,7 +41,7 @@ def pretrained(tmp_path_factory) -> Path:
         max_entities=12,
     )
     recipe = load_recipe("demo/mlm-tlm", [f"stages.0.steps={STEPS}", "model.max_positions=160"])
-    done = pretrain(recipe, Corpus.open(corpus), place / "run", console=terminal)
+    done = pretrain(recipe, Corpus.open(corpus), place / "run", console=console)
     assert done.model is not None
     return done.model
 

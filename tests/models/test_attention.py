@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -161,3 +162,12 @@ def test_what_is_fastest_on_a_cpu_is_the_mask():
     rows = mixed_rows()[1]
     config = tiny_encoder("xlm-r").model.config
     assert fastest_implementation(rows, config, torch.bfloat16) == "sdpa"
+
+
+@pytest.mark.parametrize(("tokens", "expected"), [(64, "sdpa"), (127, "sdpa"), (128, "flex")])
+def test_rows_shorter_than_a_block_do_not_use_flex_on_a_gpu(tokens, expected):
+    """FlexAttention's gradients are NaN there."""
+    ids = SimpleNamespace(is_cuda=True, shape=(2, tokens), device=torch.device("cuda"))
+    rows = SimpleNamespace(ids=ids, unmasked=False)
+    config = tiny_encoder("xlm-r").model.config
+    assert fastest_implementation(rows, config, torch.float32) == expected  # type: ignore[arg-type]

@@ -24,16 +24,16 @@ def settings(**changes):
     return MoCo(**{"queue": QueueConfig(size=40), **changes})
 
 
-def make_trainee(corpus, moco, *, dtype=torch.float64, dropout=0.0, tlm=True):
+def make_train_module(corpus, moco, *, dtype=torch.float64, dropout=0.0, tlm=True):
     torch.manual_seed(0)
     model = ModelConfig(
         size="tiny", num_layers=2, hidden_size=32, num_heads=2, max_positions=96, dropout=dropout
     )
     encoder = Encoder.build(model, corpus.vocabulary)
     objectives = {"moco": moco, "tlm": TLM()} if tlm else {"moco": moco}
-    trainee = TrainModule(encoder, objectives, corpus).to(dtype)
-    trainee.objective("moco").on_stage_start()
-    return trainee.train()
+    train_module = TrainModule(encoder, objectives, corpus).to(dtype)
+    train_module.objective("moco").on_stage_start()
+    return train_module.train()
 
 
 def make_loader(corpus, moco, *, tlm=True, **shape):
@@ -44,14 +44,14 @@ def make_loader(corpus, moco, *, tlm=True, **shape):
     return Loader(corpus, opened, BatchConfig(**sizes))
 
 
-def stage_of(trainee, *, steps=1, rate=0.0, tlm=True, loss=None):
+def stage_of(train_module, *, steps=1, rate=0.0, tlm=True, loss=None):
     config = OptimizerConfig(
         learning_rate=rate, max_grad_norm=None, schedule="constant", warmup_steps=0
     )
     return StageContext(
-        module=trainee,
-        wrapped=trainee,
-        optimizer=make_optimizer(trainee.parameters(), config),
+        module=train_module,
+        wrapped=train_module,
+        optimizer=make_optimizer(train_module.parameters(), config),
         optimizer_config=config,
         loss=loss or LossConfig(),
         objectives={name: TLM() for name in (("moco", "tlm") if tlm else ("moco",))},
@@ -90,23 +90,23 @@ def vectors_of(encoder, head, moco, rows, places):
     return torch.stack(found)
 
 
-def keys_of(trainee, moco, batch):
-    module = trainee.objective("moco")
+def keys_of(train_module, moco, batch):
+    module = train_module.objective("moco")
     if moco.key_encoder == "shared":
         places = batch.markers["moco"]["key"]
-        return vectors_of(trainee.encoder, module.projection, moco, batch.rows, places)
+        return vectors_of(train_module.encoder, module.projection, moco, batch.rows, places)
     with torch.no_grad():
         encoder, head = module.key_encoder.module, module.key_projection.module
         places = batch.aux_markers["moco"]["key"]
         return vectors_of(encoder, head, moco, batch.aux_rows["moco"], places)
 
 
-def losses_of(trainee, moco, batch):
+def losses_of(train_module, moco, batch):
     """The loss of each pair of a micro-batch: its own key, the queue, in-batch keys."""
-    module = trainee.objective("moco")
+    module = train_module.objective("moco")
     places = batch.markers["moco"]["query"]
-    queries = vectors_of(trainee.encoder, module.projection, moco, batch.rows, places)
-    keys = keys_of(trainee, moco, batch)
+    queries = vectors_of(train_module.encoder, module.projection, moco, batch.rows, places)
+    keys = keys_of(train_module, moco, batch)
     sentences = [
         {int(a), int(b)}
         for a, b in zip(batch.labels["moco"]["query"], batch.labels["moco"]["key"], strict=True)

@@ -48,17 +48,17 @@ def batch(corpus):
     return next(Loader(corpus, opened, shape).steps(Cursor()))[0]
 
 
-def read_by(trainee, batch, seed=3):
+def read_by(train_module, batch, seed=3):
     """The batch with what was written in it, and the losses."""
     copy = batch.to("cpu")
     copy.rows = copy.rows.map(torch.clone)
     torch.manual_seed(seed)
-    return copy, trainee(copy)
+    return copy, train_module(copy)
 
 
 def test_what_was_written_is_read(corpus, batch):
-    trainee = trainee_of(corpus)
-    inference = trainee.seq2seq
+    train_module = trainee_of(corpus)
+    inference = train_module.seq2seq
     mine = batch.markers["backtranslate"]["first"] // batch.rows.ids.shape[1]
     languages = batch.rows.languages[mine, 0]
     inference.eval()
@@ -67,13 +67,13 @@ def test_what_was_written_is_read(corpus, batch):
             batch.aux_rows["backtranslate"], languages, BackTranslate().generation
         )
     inference.train()
-    filled, _ = read_by(trainee, batch)
+    filled, _ = read_by(train_module, batch)
     end = corpus.vocabulary.sep
     for row, length, ids in zip(mine, expected.lengths, expected.ids, strict=True):
         there = filled.rows.sequences[row] >= 0
         assert filled.rows.ids[row][there].tolist()[1:] == [*ids[:length].tolist(), end]
         assert filled.rows.positions[row][there].tolist() == list(range(int(length) + 2))
-    assert trainee.seq2seq.training, "dropout is on again"
+    assert train_module.seq2seq.training, "dropout is on again"
     sides = batch.aux_rows["backtranslate"]
     assert (filled.rows.languages[mine, 0] != sides.languages[:, 0]).all(), "another language"
     firsts = filled.rows.ids[mine, 0] - corpus.vocabulary.size
@@ -82,17 +82,17 @@ def test_what_was_written_is_read(corpus, batch):
 
 @pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
 def test_the_same_seed_writes_the_same(corpus, batch, method):
-    trainee = trainee_of(
+    train_module = trainee_of(
         corpus, generation=replace(BackTranslate().generation, method=method, num_beams=2)
     )
-    one, two, three = (read_by(trainee, batch, seed)[0].rows.ids for seed in (3, 3, 4))
+    one, two, three = (read_by(train_module, batch, seed)[0].rows.ids for seed in (3, 3, 4))
     assert one.equal(two)
     assert (method == "sample") != (one.shape == three.shape and one.equal(three))
 
 
 def test_no_gradient_goes_through_what_was_written(corpus, batch, monkeypatch):
     """The gradient is that of a pair that somebody else wrote."""
-    trainee = trainee_of(corpus)
+    train_module = trainee_of(corpus)
     kept = {}
     usual = Seq2Seq.generate
 
@@ -106,10 +106,10 @@ def test_no_gradient_goes_through_what_was_written(corpus, batch, monkeypatch):
     monkeypatch.setattr(Seq2Seq, "generate", listening)
 
     def gradients():
-        trainee.zero_grad()
-        _, sums = read_by(trainee, batch)
+        train_module.zero_grad()
+        _, sums = read_by(train_module, batch)
         sums["backtranslate"].total.backward()
-        return {n: p.grad.clone() for n, p in trainee.named_parameters() if p.grad is not None}
+        return {n: p.grad.clone() for n, p in train_module.named_parameters() if p.grad is not None}
 
     ours = gradients()
     monkeypatch.setattr(Seq2Seq, "generate", lambda *_: kept["written"])
@@ -130,8 +130,8 @@ def test_nothing_written_teaches_nothing_and_is_counted(corpus, batch, monkeypat
         return Generated(ids=ids, lengths=lengths, truncated=torch.zeros(number, dtype=torch.bool))
 
     monkeypatch.setattr(Seq2Seq, "generate", silent)
-    trainee = trainee_of(corpus).eval()
-    filled, sums = read_by(trainee, batch)
+    train_module = trainee_of(corpus).eval()
+    filled, sums = read_by(train_module, batch)
     row = int(batch.markers["backtranslate"]["first"][0] // batch.rows.ids.shape[1])
     there = filled.rows.sequences[row] >= 0
     assert there.sum() == 2, "a language and an end"
@@ -140,9 +140,9 @@ def test_nothing_written_teaches_nothing_and_is_counted(corpus, batch, monkeypat
     decoding = filled.decoding
     start, stop = decoding.target_slices["backtranslate"]
     with torch.no_grad():
-        states = trainee.encoder(filled.rows).hidden
-        decoded = trainee.seq2seq.decode(decoding, states, visible_to_decoder(filled))
-        found = trainee.seq2seq.losses(
+        states = train_module.encoder(filled.rows).hidden
+        decoded = train_module.seq2seq.decode(decoding, states, visible_to_decoder(filled))
+        found = train_module.seq2seq.losses(
             decoded,
             decoding.target_positions[start:stop],
             decoding.targets[start:stop],
@@ -205,8 +205,8 @@ def test_label_smoothing_is_for_training(corpus, batch):
     plain, smooth = trainee_of(corpus), trainee_of(corpus, label_smoothing=0.1)
     for training in (True, False):
         one, two = (
-            read_by(trainee.train(training), batch)[1]["backtranslate"].total.item()
-            for trainee in (plain, smooth)
+            read_by(train_module.train(training), batch)[1]["backtranslate"].total.item()
+            for train_module in (plain, smooth)
         )
         assert (one == two) != training
 

@@ -139,34 +139,36 @@ def trainee_and_batch(corpus, *, dropout=0.0, **changes):
 
 
 def test_pseudo_tokens_stand_in_the_rows_and_nothing_else_changed(corpus):
-    trainee, batch = trainee_and_batch(corpus, dropout=0.1)
+    train_module, batch = trainee_and_batch(corpus, dropout=0.1)
     with torch.no_grad():  # a model that would write nothing but special tokens, if it might
-        trainee.encoder.model.lm_head.bias[list(corpus.vocabulary.special)] = 1000.0
+        train_module.encoder.model.lm_head.bias[list(corpus.vocabulary.special)] = 1000.0
     before = batch.rows.ids.clone()
     slots = batch.markers["btmlm"]["slots"]
     assert (before.flatten()[slots] == corpus.vocabulary.mask).all()
-    trainee.train()
-    sums = trainee(batch)
+    train_module.train()
+    sums = train_module(batch)
     after = batch.rows.ids.flatten()
     assert not np.isin(after[slots].numpy(), corpus.vocabulary.special).any()
     changed = torch.zeros(before.numel(), dtype=torch.bool)
     changed[slots] = True
     assert (after == before.flatten())[~changed].all()
-    assert trainee.encoder.training, "the first pass gives the encoder back as it was"
+    assert train_module.encoder.training, "the first pass gives the encoder back as it was"
     sums["btmlm"].total.backward()
-    assert trainee.encoder.languages.weight.grad.abs().sum() > 0, "pseudo-tokens carry a language"
+    assert train_module.encoder.languages.weight.grad.abs().sum() > 0, (
+        "pseudo-tokens carry a language"
+    )
 
 
 def test_the_first_pass_has_no_dropout_and_reads_the_unmasked_sentence(corpus):
     """Each slot's token is the likeliest of a naive pass over the original sentence."""
-    trainee, batch = trainee_and_batch(corpus, dropout=0.5)
-    trainee.train()
-    trainee(batch)
+    train_module, batch = trainee_and_batch(corpus, dropout=0.5)
+    train_module.train()
+    train_module(batch)
     rows, slots = batch.aux_rows["btmlm"], batch.aux_markers["btmlm"]["slots"]
-    trainee.eval()
+    train_module.eval()
     with torch.no_grad():
-        hidden = trainee.encoder(rows).hidden.flatten(0, 1)
-        logits = trainee.encoder.model.lm_head(hidden[slots])
+        hidden = train_module.encoder(rows).hidden.flatten(0, 1)
+        logits = train_module.encoder.model.lm_head(hidden[slots])
     logits[:, list(corpus.vocabulary.special)] = -torch.inf
     written = batch.rows.ids.flatten()[batch.markers["btmlm"]["slots"]]
     assert (written == logits.argmax(dim=1)).all()
@@ -185,8 +187,8 @@ def test_the_first_pass_has_no_dropout_and_reads_the_unmasked_sentence(corpus):
 
 
 def test_what_was_written_is_measured(corpus):
-    trainee, batch = trainee_and_batch(corpus, decoding="sample", temperature=10.0)
-    ratios = trainee(batch)["btmlm"].ratios
+    train_module, batch = trainee_and_batch(corpus, decoding="sample", temperature=10.0)
+    ratios = train_module(batch)["btmlm"].ratios
     rows, slots = batch.aux_rows["btmlm"], batch.aux_markers["btmlm"]["slots"].tolist()
     written = batch.rows.ids.flatten()[batch.markers["btmlm"]["slots"]].tolist()
     pieces = corpus.token_texts()
@@ -212,26 +214,26 @@ def test_what_was_written_is_measured(corpus):
 
 def test_drawing_follows_the_seed_and_the_temperature(corpus):
     def written(seed, **changes):
-        trainee, batch = trainee_and_batch(corpus, decoding="sample", **changes)
+        train_module, batch = trainee_and_batch(corpus, decoding="sample", **changes)
         torch.manual_seed(seed)
-        trainee(batch)
+        train_module(batch)
         return batch.rows.ids.flatten()[batch.markers["btmlm"]["slots"]].tolist()
 
     assert written(0) == written(0)
     assert written(0) != written(1)
     cold, likeliest = written(0, temperature=1e-4), written(0, temperature=1e-5)
     assert cold == likeliest
-    trainee, batch = trainee_and_batch(corpus)
-    trainee(batch)
+    train_module, batch = trainee_and_batch(corpus)
+    train_module(batch)
     assert cold == batch.rows.ids.flatten()[batch.markers["btmlm"]["slots"]].tolist()
 
 
 def test_a_micro_batch_without_texts_writes_nothing(corpus):
-    trainee, batch = trainee_and_batch(corpus)
+    train_module, batch = trainee_and_batch(corpus)
     batch.markers.pop("btmlm")
     batch.aux_markers.pop("btmlm")
-    trainee.objective("btmlm").before_forward("btmlm", batch, Inference(trainee.encoder))
-    found = trainee.objective("btmlm")._ratios
+    train_module.objective("btmlm").before_forward("btmlm", batch, Inference(train_module.encoder))
+    found = train_module.objective("btmlm")._ratios
     assert {name: (int(a), int(b)) for name, (a, b) in found.items()} == {
         "copied": (0, 0),
         "in_script": (0, 0),
@@ -329,12 +331,12 @@ class Saying:
 
 def test_what_is_drawn_has_the_probabilities_of_the_logits(corpus):
     """At a temperature, and of the words that may be written: one of four here may not."""
-    trainee, batch = trainee_and_batch(corpus, decoding="sample", temperature=2.0)
+    train_module, batch = trainee_and_batch(corpus, decoding="sample", temperature=2.0)
     words, number = [*corpus.vocabulary.ordinary[:3].tolist(), corpus.vocabulary.mask], 20_000
-    logits = torch.full((trainee.encoder.vocabulary_size,), -60.0)
+    logits = torch.full((train_module.encoder.vocabulary_size,), -60.0)
     logits[words] = torch.tensor([0.0, 2.0, 4.0, 9.0])
     torch.manual_seed(0)
-    module = trainee.objective("btmlm")
+    module = train_module.objective("btmlm")
     written = module._generate(batch.aux_rows["btmlm"], None, Saying(logits, number))
     shares = written.bincount(minlength=len(logits))[words] / number
     expected = torch.tensor([0.0, 1.0, 2.0]).softmax(dim=0)

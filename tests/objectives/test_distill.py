@@ -91,15 +91,15 @@ def original_ids(batch):
     return ids.reshape(batch.rows.ids.shape)
 
 
-def naive(trainee, corpus, teacher, batch, match):  # noqa: C901 (slow and plain)
+def naive(train_module, corpus, teacher, batch, match):  # noqa: C901 (slow and plain)
     """The sum of losses and what it is over: text by text, word by word, plain transformers."""
     model = AutoModelForMaskedLM.from_pretrained(teacher).double().eval()
     theirs = AutoTokenizer.from_pretrained(teacher)
     mine = open_tokenizer(corpus.tokenizer_folder)
-    student = trainee.encoder
+    student = train_module.encoder
     states = student(batch.rows).hidden
     logits = student.model.lm_head(states)
-    linear, temperature = trainee.objective("distill").map, 2.0
+    linear, temperature = train_module.objective("distill").map, 2.0
     hidden_flat = set(batch.target_positions[batch.target_weights > 0].tolist())
     ids = original_ids(batch)
     total, count = torch.zeros((), dtype=torch.float64), 0
@@ -196,14 +196,14 @@ def _hide(pieces, covered, mine, ids, row, first_piece, number, word, theirs):
 @pytest.mark.parametrize("match", MATCH)
 def test_loss_and_gradient_are_the_obvious_ones(corpus, teacher, match):
     makers = makers_of(corpus, teacher, match=match)
-    trainee = trainee_of(corpus, makers)
+    train_module = trainee_of(corpus, makers)
     # one draw a sentence: a micro-batch then has texts of all languages
     batches = next(loader_of(corpus, makers, unit="sentence").steps(Cursor()))
-    expected = [naive(trainee, corpus, teacher, batch, match) for batch in batches]
+    expected = [naive(train_module, corpus, teacher, batch, match) for batch in batches]
     loss, count = (sum(part) for part in zip(*expected, strict=True))
     assert count > 10
     assert sum(batch.num_targets["distill"] for batch in batches) == count
-    weights = {name: w for name, w in trainee.named_parameters() if w.requires_grad}
+    weights = {name: w for name, w in train_module.named_parameters() if w.requires_grad}
     gradients = torch.autograd.grad(
         loss / count, list(weights.values()), allow_unused=True, materialize_grads=True
     )
@@ -211,9 +211,9 @@ def test_loss_and_gradient_are_the_obvious_ones(corpus, teacher, match):
         learning_rate=0.0, max_grad_norm=None, schedule="constant", warmup_steps=0
     )
     stage = StageContext(
-        module=trainee,
-        wrapped=trainee,
-        optimizer=make_optimizer(trainee.parameters(), config),
+        module=train_module,
+        wrapped=train_module,
+        optimizer=make_optimizer(train_module.parameters(), config),
         optimizer_config=config,
         loss=LossConfig(),
         objectives={"mlm": MLM(weight=0.0), "distill": MLM(weight=1.0)},
@@ -296,14 +296,14 @@ def test_one_cell_of_all_languages_is_read_too(corpus, teacher):
 
 def test_a_micro_batch_without_such_texts_has_no_loss(corpus, teacher):
     makers = makers_of(corpus, teacher)
-    trainee = trainee_of(corpus, makers)
+    train_module = trainee_of(corpus, makers)
     (batch, *_) = next(loader_of(corpus, makers, languages=("bb", "cc")).steps(Cursor()))
     assert batch.num_targets["distill"] == 0
-    sums = trainee(batch)
+    sums = train_module(batch)
     assert sums["distill"].total.item() == 0
     sum(found.total for found in sums.values()).backward()
     assert all(
-        weight.grad is not None for weight in trainee.objective("distill").map.parameters()
+        weight.grad is not None for weight in train_module.objective("distill").map.parameters()
     ), "every process must have a gradient for every weight"
 
 
@@ -327,8 +327,8 @@ def test_a_sentence_that_was_cut_in_two_is_read_but_not_compared(corpus, teacher
 
 def test_the_teacher_is_frozen_and_without_dropout(corpus, teacher):
     makers = makers_of(corpus, teacher)
-    trainee = trainee_of(corpus, makers, dropout=0.1)
-    module = trainee.objective("distill")
+    train_module = trainee_of(corpus, makers, dropout=0.1)
+    module = train_module.objective("distill")
     assert not module.teacher.training
     assert not any(weight.requires_grad for weight in module.teacher.parameters())
     (batch, *_) = next(loader_of(corpus, makers, languages=("aa",)).steps(Cursor()))

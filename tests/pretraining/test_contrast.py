@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from rich.console import Console as Terminal
+from rich.console import Console
 from safetensors.torch import load_file
 
 from isoglot.batching.loader import Loader, open_streams
@@ -75,8 +75,8 @@ def run(config, corpus, folder, *, resume=False, stop_at=None):
         if len(found) == stop_at:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    terminal = Terminal(file=said, width=200)
-    pretrain(config, corpus, folder, resume=resume, console=terminal, on_step=note)
+    console = Console(file=said, width=200)
+    pretrain(config, corpus, folder, resume=resume, console=console, on_step=note)
     return found, said.getvalue()
 
 

@@ -39,7 +39,7 @@ def accelerator():
     return Accelerator(cpu=True)
 
 
-def make_trainee(corpus, dtype=torch.float64, dropout=0.0):
+def make_train_module(corpus, dtype=torch.float64, dropout=0.0):
     torch.manual_seed(0)
     settings = ModelConfig(
         size="tiny", num_layers=2, hidden_size=32, num_heads=2, max_positions=96, dropout=dropout
@@ -65,16 +65,16 @@ class Asked:
         return next(self.answers)
 
 
-def stage_of(trainee, *, steps=1, loss=None, clip=None, looks=None, asked=None, **settings):
+def stage_of(train_module, *, steps=1, loss=None, clip=None, looks=None, asked=None, **settings):
     config = OptimizerConfig(learning_rate=0.0, max_grad_norm=clip)
     if looks is not None:
         settings["schedule"] = SimpleNamespace(needs_sync=looks)
     if asked is not None:
         settings["stop"] = Asked(asked)
     return StageContext(
-        module=trainee,
-        wrapped=trainee,
-        optimizer=make_optimizer(trainee.parameters(), config),
+        module=train_module,
+        wrapped=train_module,
+        optimizer=make_optimizer(train_module.parameters(), config),
         optimizer_config=config,
         loss=loss or LossConfig(),
         objectives=OBJECTIVES,
@@ -84,9 +84,9 @@ def stage_of(trainee, *, steps=1, loss=None, clip=None, looks=None, asked=None, 
     )
 
 
-def obvious_sums(trainee, batches):
+def obvious_sums(train_module, batches):
     """Each objective's summed cross-entropy and count, sequence by sequence, logits everywhere."""
-    model = trainee.encoder.model
+    model = train_module.encoder.model
     sums = {name: torch.zeros((), dtype=torch.float64) for name in OBJECTIVES}
     counts = dict.fromkeys(OBJECTIVES, 0)
     for batch in batches:
@@ -103,7 +103,8 @@ def obvious_sums(trainee, batches):
                 chosen = rows.sequences[row] == sequence
                 logits = model(
                     input_ids=rows.ids[row][chosen][None],
-                    position_ids=rows.positions[row][chosen][None] + trainee.encoder.first_position,
+                    position_ids=rows.positions[row][chosen][None]
+                    + train_module.encoder.first_position,
                 ).logits[0]
                 for number, name in enumerate(OBJECTIVES):
                     here = owner[row][chosen] == number
@@ -117,16 +118,16 @@ def obvious_sums(trainee, batches):
 
 @pytest.mark.parametrize("weighting", ["mean", "targets"])
 def test_a_step_has_the_gradient_of_the_obvious_loss(corpus, accelerator, weighting):
-    trainee = make_trainee(corpus)
+    train_module = make_train_module(corpus)
     batches = next(make_loader(corpus).steps(Cursor()))
-    sums, counts = obvious_sums(trainee, batches)
+    sums, counts = obvious_sums(train_module, batches)
     if weighting == "mean":
         loss = sum(WEIGHTS[name] * sums[name] / counts[name] for name in sums)
     else:
         loss = sum(WEIGHTS[name] * sums[name] for name in sums) / sum(counts.values())
-    weights = {n: p for n, p in trainee.named_parameters() if p.requires_grad}
+    weights = {n: p for n, p in train_module.named_parameters() if p.requires_grad}
     expected = dict(zip(weights, torch.autograd.grad(loss, list(weights.values())), strict=True))
-    stage = stage_of(trainee, loss=LossConfig(weighting=weighting))
+    stage = stage_of(train_module, loss=LossConfig(weighting=weighting))
     (step,) = training_steps(stage, iter([batches]), accelerator)
     assert step.counts == counts
     for name, value in sums.items():
@@ -138,13 +139,13 @@ def test_a_step_has_the_gradient_of_the_obvious_loss(corpus, accelerator, weight
 
 def test_the_gradient_does_not_depend_on_the_split(corpus, accelerator):
     """The rows of four uneven micro-batches, and the same rows in one."""
-    trainee = make_trainee(corpus)
+    train_module = make_train_module(corpus)
     batches = next(make_loader(corpus).steps(Cursor()))
     assert len({batch.num_targets["tlm"] for batch in batches}) > 1, "uneven"
     gradients = []
     for micro in (batches, [joined(batches)]):
-        (step,) = training_steps(stage_of(trainee), iter([micro]), accelerator)
-        gradients.append([p.grad.clone() for p in trainee.parameters() if p.grad is not None])
+        (step,) = training_steps(stage_of(train_module), iter([micro]), accelerator)
+        gradients.append([p.grad.clone() for p in train_module.parameters() if p.grad is not None])
         assert step.num_tokens == sum(batch.num_tokens for batch in batches)
     for one, other in zip(*gradients, strict=True):
         assert torch.allclose(one, other, rtol=1e-9, atol=1e-13)
@@ -183,8 +184,8 @@ def test_padding_the_sites_changes_nothing(corpus, accelerator):
         opened = open_streams(corpus, STREAMS, OBJECTIVES, row_length=96)
         shape = BatchConfig(rows=4, micro_rows=4, row_length=96)
         loader = Loader(corpus, opened, shape, pad_targets=fixed)
-        trainee = make_trainee(corpus)
-        (step,) = training_steps(stage_of(trainee), loader.steps(Cursor()), accelerator)
+        train_module = make_train_module(corpus)
+        (step,) = training_steps(stage_of(train_module), loader.steps(Cursor()), accelerator)
         found.append((step.losses, step.metrics, step.gradient_norm))
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-12)
     assert found[0][1] == found[1][1]
@@ -195,20 +196,20 @@ def test_dropout_is_a_function_of_the_step(corpus, accelerator):
     batches = next(make_loader(corpus).steps(Cursor()))
     losses = []
     for noise in (1, 2):
-        trainee = make_trainee(corpus, torch.float32, dropout=0.3)
+        train_module = make_train_module(corpus, torch.float32, dropout=0.3)
         torch.manual_seed(noise)
-        stage = stage_of(trainee, steps=2)
+        stage = stage_of(train_module, steps=2)
         losses.append([s.losses for s in training_steps(stage, iter([batches] * 2), accelerator)])
     assert losses[0] == losses[1]
     assert losses[0][0] != losses[0][1]
 
 
 def test_a_loss_that_is_not_finite_stops_and_leaves_the_batch(corpus, accelerator, tmp_path):
-    trainee = make_trainee(corpus)
+    train_module = make_train_module(corpus)
     with torch.no_grad():
-        trainee.encoder.model.get_input_embeddings().weight[50:] = float("nan")
+        train_module.encoder.model.get_input_embeddings().weight[50:] = float("nan")
     batches = next(make_loader(corpus).steps(Cursor()))
-    stage = stage_of(trainee, dump_folder=tmp_path)
+    stage = stage_of(train_module, dump_folder=tmp_path)
     with pytest.raises(NonFiniteError, match=r"step 1: .*not finite.*Lower optimizer") as caught:
         list(training_steps(stage, iter([batches]), accelerator))
     (file,) = tmp_path.glob("not-finite-step-1-*.safetensors")
@@ -217,30 +218,30 @@ def test_a_loss_that_is_not_finite_stops_and_leaves_the_batch(corpus, accelerato
 
 
 def test_or_it_skips_the_update(corpus, accelerator):
-    trainee = make_trainee(corpus)
+    train_module = make_train_module(corpus)
     batches = next(make_loader(corpus).steps(Cursor()))
-    head = trainee.encoder.model.lm_head.bias
+    head = train_module.encoder.model.lm_head.bias
     with torch.no_grad():
         head[60] = float("inf")
-    before = {n: p.clone() for n, p in trainee.named_parameters()}
-    stage = stage_of(trainee, loss=LossConfig(not_finite="skip"))
+    before = {n: p.clone() for n, p in train_module.named_parameters()}
+    stage = stage_of(train_module, loss=LossConfig(not_finite="skip"))
     stage.optimizer_config = replace(stage.optimizer_config, learning_rate=1.0)
     (step,) = training_steps(stage, iter([batches]), accelerator)
     assert step.skipped
-    assert all(torch.equal(before[n], p) for n, p in trainee.named_parameters())
+    assert all(torch.equal(before[n], p) for n, p in train_module.named_parameters())
 
 
 def test_stopping_is_heeded_before_the_next_step(corpus, accelerator):
-    trainee = make_trainee(corpus)
+    train_module = make_train_module(corpus)
     batches = next(make_loader(corpus).steps(Cursor()))
-    stage = stage_of(trainee, steps=10, asked=[False, False, False, True])
+    stage = stage_of(train_module, steps=10, asked=[False, False, False, True])
     taken = list(training_steps(stage, iter([batches] * 4), accelerator))
     assert [step.step for step in taken] == [1, 2, 3], "the fourth was sent ahead, and is not taken"
 
 
 def trained(corpus, accelerator, *, looks, bad=(), steps=6, clip=1.0):
     """Steps told, and the weights at every step that somebody looks at and at the end."""
-    trainee = make_trainee(corpus, dropout=0.1)
+    train_module = make_train_module(corpus, dropout=0.1)
     drawn = []
     for number, micro in enumerate(islice(make_loader(corpus).steps(Cursor()), steps)):
         factor = float("inf") if number + 1 in bad else 1.0
@@ -248,21 +249,23 @@ def trained(corpus, accelerator, *, looks, bad=(), steps=6, clip=1.0):
             [replace(batch, target_weights=batch.target_weights * factor) for batch in micro]
         )
     stage = stage_of(
-        trainee, steps=steps, loss=LossConfig(not_finite="skip"), clip=clip, looks=looks
+        train_module, steps=steps, loss=LossConfig(not_finite="skip"), clip=clip, looks=looks
     )
     stage.optimizer_config = replace(stage.optimizer_config, learning_rate=1e-2)
     told, seen, met = [], {}, []
-    trainee.register_forward_pre_hook(
-        lambda *_: met.append([weight.clone() for weight in trainee.parameters()])
+    train_module.register_forward_pre_hook(
+        lambda *_: met.append([weight.clone() for weight in train_module.parameters()])
     )
     for step in training_steps(stage, iter(drawn), accelerator):
         told.append(replace(step, seconds=0.0))
         if looks(step.step):
-            seen[step.step] = [weight.clone() for weight in trainee.parameters()]
+            seen[step.step] = [weight.clone() for weight in train_module.parameters()]
     for number, then in seen.items():  # what is looked at is what the next step meets
-        following = met[number * len(drawn[0])] if number < steps else list(trainee.parameters())
+        following = (
+            met[number * len(drawn[0])] if number < steps else list(train_module.parameters())
+        )
         assert all(map(torch.equal, then, following)), "the weights wait for who looks at them"
-    return told, seen, list(trainee.parameters()), stage.optimizer
+    return told, seen, list(train_module.parameters()), stage.optimizer
 
 
 @pytest.mark.parametrize("bad", [(), (3,), (1, 5, 6)])
@@ -280,11 +283,11 @@ def test_steps_that_are_read_late_are_the_same_steps(corpus, accelerator, bad):
 
 
 def test_a_step_is_told_after_the_next_is_on_its_way(corpus, accelerator):
-    trainee = make_trainee(corpus)
+    train_module = make_train_module(corpus)
     passes = []
-    trainee.register_forward_hook(lambda *_: passes.append(1))
+    train_module.register_forward_hook(lambda *_: passes.append(1))
     loader = make_loader(corpus, micro_rows=8)
-    stage = stage_of(trainee, steps=4, looks=lambda step: step == 3)
+    stage = stage_of(train_module, steps=4, looks=lambda step: step == 3)
     heard = [
         (step.step, len(passes))
         for step in training_steps(stage, loader.steps(Cursor()), accelerator)
@@ -293,17 +296,17 @@ def test_a_step_is_told_after_the_next_is_on_its_way(corpus, accelerator):
 
 
 def test_stopping_tells_of_the_step_that_was_sent_ahead(corpus, accelerator):
-    trainee = make_trainee(corpus)
-    stage = stage_of(trainee, steps=10, asked=[False, False, True], looks=lambda _: False)
+    train_module = make_train_module(corpus)
+    stage = stage_of(train_module, steps=10, asked=[False, False, True], looks=lambda _: False)
     taken = training_steps(stage, make_loader(corpus).steps(Cursor()), accelerator)
     assert [step.step for step in taken] == [1, 2]
 
 
 @pytest.mark.parametrize("looks", [lambda _: True, lambda _: False, lambda step: step % 3 == 0])
 def test_every_step_has_its_own_time(corpus, accelerator, looks):
-    trainee = make_trainee(corpus)
-    trainee.register_forward_hook(lambda *_: time.sleep(0.05))
-    stage = stage_of(trainee, steps=7, looks=looks)
+    train_module = make_train_module(corpus)
+    train_module.register_forward_hook(lambda *_: time.sleep(0.05))
+    stage = stage_of(train_module, steps=7, looks=looks)
 
     started = 0.0
 
@@ -337,7 +340,7 @@ def test_what_is_there_is_set_aside_from_collection_while_it_trains(corpus, acce
             made.extend([] for _ in range(20_000))
             yield batch
 
-    stage = stage_of(make_trainee(corpus), steps=3)
+    stage = stage_of(make_train_module(corpus), steps=3)
     counts += [gc.get_freeze_count() for _ in training_steps(stage, batches(), accelerator)]
     before, first, second, _ = counts
     assert before > 100_000, "what was there"

@@ -45,18 +45,20 @@ def test_two_validations_compare(corpus):
         size="tiny", num_layers=2, hidden_size=32, num_heads=2, max_positions=96, dropout=0.3
     )
     encoder = Encoder.build(settings, corpus.vocabulary, languages=corpus.languages)
-    trainee = TrainModule(encoder, OBJECTIVES, corpus).train()
+    train_module = TrainModule(encoder, OBJECTIVES, corpus).train()
     shape = BatchConfig(rows=4, micro_rows=4, row_length=96)
     validation = make_validation(corpus, STREAMS, OBJECTIVES, shape)
-    queue = trainee.state_dict()["objectives.moco.queue.entries"].clone()
+    queue = train_module.state_dict()["objectives.moco.queue.entries"].clone()
     before = torch.get_rng_state()
-    first = validation(trainee)
+    first = validation(train_module)
     assert torch.equal(torch.get_rng_state(), before), "training draws what it would have drawn"
     torch.rand(17)
-    assert validation(trainee) == first
-    assert trainee.training
-    assert validation(trainee.eval()) == first, "dropout is off, whatever the trainee was doing"
-    assert torch.equal(trainee.state_dict()["objectives.moco.queue.entries"], queue)
+    assert validation(train_module) == first
+    assert train_module.training
+    assert validation(train_module.eval()) == first, (
+        "dropout is off, whatever the trainee was doing"
+    )
+    assert torch.equal(train_module.state_dict()["objectives.moco.queue.entries"], queue)
     assert {f"valid/{name}/aa/perplexity" for name in ("mlm", "btmlm")} <= first.keys()
     assert "valid/moco/mean/loss" in first
 

@@ -61,20 +61,20 @@ def disable_progress_bars() -> None:
 class StageProgress:
     """Progress by stage: one bar for each stage on a terminal, one line for each in a log."""
 
-    def __init__(self, terminal: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None) -> None:
         """On standard error unless a terminal is given."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        self._terminal = terminal = terminal or Console(stderr=True)
+        self._console = console = console or Console(stderr=True)
         self._tasks: dict[str, TaskID] = {}
         self._bars = Progress(
             TextColumn("{task.description:<28}"),
             BarColumn(bar_width=32),
             TextColumn("{task.percentage:>3.0f} %"),
             TimeElapsedColumn(),
-            console=terminal,
-            disable=not terminal.is_terminal,
+            console=console,
+            disable=not console.is_terminal,
         )
 
     def __enter__(self) -> StageProgress:
@@ -88,6 +88,6 @@ class StageProgress:
         """Report that `done` of `total` units of a stage are finished."""
         if stage not in self._tasks:
             self._tasks[stage] = self._bars.add_task(stage, total=total)
-            if not self._terminal.is_terminal:
-                self._terminal.print(f"{stage} ...", highlight=False)
+            if not self._console.is_terminal:
+                self._console.print(f"{stage} ...", highlight=False)
         self._bars.update(self._tasks[stage], completed=done, total=total)

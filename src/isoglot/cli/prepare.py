@@ -72,9 +72,9 @@ def prepare(
     if dropped is not None:
         config = replace(config, dropped_folder=str(dropped.resolve()))
     timings = Timings()
-    terminal = Console(stderr=True)
+    console = Console(stderr=True)
     try:
-        with StageProgress(terminal) as stages:
+        with StageProgress(console) as stages:
             manifest = run(
                 config,
                 out,
@@ -85,7 +85,7 @@ def prepare(
                 timings=timings,
             )
     except KeyboardInterrupt:
-        terminal.print("stopped: finished work is kept; run the command again to continue.")
+        console.print("stopped: finished work is kept; run the command again to continue.")
         raise typer.Exit(_INTERRUPTED) from None
     show_manifest(manifest, timings)
     print(f"\ncorpus: {out}")

@@ -48,12 +48,12 @@ def pretrain(
     from isoglot.cli.console import disable_progress_bars
 
     disable_progress_bars()
-    terminal = Console(stderr=True)
-    outcome = run(recipe, corpus, out, settings=settings, resume=resume, console=terminal)
+    console = Console(stderr=True)
+    outcome = run(recipe, corpus, out, settings=settings, resume=resume, console=console)
     if os.environ.get("RANK", "0") != "0":
         return  # only the first process prints
     for warning in outcome.warnings:
-        terminal.print(f"[yellow]note[/]: {warning}", highlight=False, soft_wrap=True)
+        console.print(f"[yellow]note[/]: {warning}", highlight=False, soft_wrap=True)
     if outcome.finished:
         print(f"{outcome.total_steps:,} steps, {outcome.tokens:,} tokens; model: {outcome.model}")
     else:

@@ -30,13 +30,13 @@ def score_pairs(
     from isoglot.evaluation.evaluate import MAX_PAIRS, pair_scores
     from isoglot.model_results import add_scores, existing_results
 
-    terminal = Console(stderr=True)
+    console = Console(stderr=True)
     before = existing_results(folder, file)  # refuses scores of another model before the work
     scores = pair_scores(
         folder,
         pairs,
         settings,
-        progress=lambda name: terminal.print(f"retrieval {name}"),
+        progress=lambda name: console.print(f"retrieval {name}"),
         note=print_note,
     )
     add_scores(before, scores, file)

@@ -51,7 +51,7 @@ def study(
 
     disable_progress_bars()
     rows = [load_recipe(name) for name in recipes]
-    terminal = Console(stderr=True)
+    console = Console(stderr=True)
     found = run_study(
         Study(
             recipes=tuple(with_controls(rows) if control else rows),
@@ -68,8 +68,8 @@ def study(
             ),
         ),
         out,
-        lambda recipe: resolve_corpus(recipe, corpus, terminal),
-        terminal,
+        lambda recipe: resolve_corpus(recipe, corpus, console),
+        console,
         # two bars cannot share a terminal: pre-training has one, scoring prints lines
         progress=StageProgress(Console(stderr=True, force_terminal=False)),
     )

@@ -64,17 +64,17 @@ class JobScores:
 
 @contextmanager
 def job_runner(
-    jobs: list[Job], terminal: Console
+    jobs: list[Job], console: Console
 ) -> Iterator[Callable[[list[Job]], Iterator[JobScores]]]:
     """A function that trains and scores jobs in parallel and yields scores as they finish.
 
     Args:
         jobs: all jobs there will be, in order: the time left is that of all of them.
-        terminal: shows a progress bar per job; a log file gets a line at each quarter.
+        console: shows a progress bar per job; a log file gets a line at each quarter.
     """
     context = multiprocessing.get_context("spawn")
     num_workers = min(len(jobs), os.cpu_count() or 1)
-    with context.Manager() as manager, _Bars(jobs, num_workers, terminal) as bars:
+    with context.Manager() as manager, _Bars(jobs, num_workers, console) as bars:
         queue = manager.Queue()
         listener = threading.Thread(target=bars.listen, args=(queue,), daemon=True)
         listener.start()
@@ -92,8 +92,8 @@ def job_runner(
 class _Bars:
     """Progress bars of all jobs, and an estimate of the seconds left."""
 
-    def __init__(self, jobs: list[Job], num_workers: int, terminal: Console) -> None:
-        self._jobs, self._num_workers, self._terminal = jobs, num_workers, terminal
+    def __init__(self, jobs: list[Job], num_workers: int, console: Console) -> None:
+        self._jobs, self._num_workers, self._console = jobs, num_workers, console
         self._left = {job.out.name: job.num_steps for job in jobs}
         self._steps = dict(self._left)
         self._first: dict[str, tuple[float, int]] = {}
@@ -104,8 +104,8 @@ class _Bars:
             BarColumn(bar_width=30),
             TextColumn("{task.percentage:>3.0f} %"),
             TextColumn("{task.fields[note]}"),
-            console=terminal,
-            disable=not terminal.is_terminal,
+            console=console,
+            disable=not console.is_terminal,
         )
         self._tasks = {
             name: self._progress.add_task(name, total=steps, note="")
@@ -133,9 +133,9 @@ class _Bars:
         self._progress.update(self._tasks[name], completed=step, note=note)
         total = sum(self._steps.values()) - sum(self._left.values())
         self._progress.update(self._tasks["all"], completed=total, note=left)
-        if not self._terminal.is_terminal and int(4 * done) > self._quarters.get(name, 0):
+        if not self._console.is_terminal and int(4 * done) > self._quarters.get(name, 0):
             self._quarters[name] = int(4 * done)
-            self._terminal.print(f"{name:<18} {100 * done:3.0f} %  {note}  ({left})")
+            self._console.print(f"{name:<18} {100 * done:3.0f} %  {note}  ({left})")
 
     def _seconds_left(self) -> float:
         """The first job runs alone, the others in order on the workers as they become free."""

@@ -33,7 +33,7 @@ VARIANTS = {CONTROL: "demo/mlm", "MLM + TLM": "demo/mlm-tlm", "PPA": "demo/ppa"}
 
 def run_demo(
     folder: Path,
-    terminal: Console,
+    console: Console,
     *,
     seeds: tuple[int, ...] = (1,),
     settings: tuple[str, ...] = (),
@@ -45,7 +45,7 @@ def run_demo(
 
     Args:
         folder: corpus, runs and report go here.
-        terminal: shows progress and the table.
+        console: shows progress and the table.
         seeds: random seeds to train each variant with.
         settings: changes of all recipes, `path.to.setting=value`.
 
@@ -53,14 +53,14 @@ def run_demo(
         The scores, those of the checkpoint first.
     """
     began = time.monotonic()
-    terminal.print(
+    console.print(
         f"{1 + 3 * len(seeds)} small models, about {1.5 + 2.2 * len(seeds):.0f} minutes on two "
         "cores. Ctrl-C stops; the same command continues.",
         highlight=False,
     )
     corpus = generated_corpus(
         folder,
-        terminal,
+        console,
         languages=LANGUAGES,
         num_sentences=6000,
         num_pairs=4000,
@@ -70,21 +70,19 @@ def run_demo(
         vocab_size=1600,
     )
     base, *jobs = _jobs(folder, corpus, seeds, settings)
-    with job_runner([base, *jobs], terminal) as run:
-        terminal.print(
-            f"Training the checkpoint that all start from: {base.num_steps} steps of MLM"
-        )
+    with job_runner([base, *jobs], console) as run:
+        console.print(f"Training the checkpoint that all start from: {base.num_steps} steps of MLM")
         scores = list(run([base]))
-        terminal.print(_table(scores))
+        console.print(_table(scores))
         names = ", ".join(VARIANTS)
-        terminal.print(f"Training {names} from it: {jobs[0].num_steps} steps each")
+        console.print(f"Training {names} from it: {jobs[0].num_steps} steps each")
         for row in run(jobs):
             scores.append(row)
-            terminal.print(f"{row.label}, seed {row.seed}: average {row.average:.1f}")
+            console.print(f"{row.label}, seed {row.seed}: average {row.average:.1f}")
     base_scores, *rest = scores
     rest.sort(key=lambda row: (row.seed, [*VARIANTS].index(row.label)))
-    _print_result([base_scores, *rest], terminal, time.monotonic() - began)
-    _write_report([base_scores, *rest], corpus, folder / "report.html", terminal)
+    _print_result([base_scores, *rest], console, time.monotonic() - began)
+    _write_report([base_scores, *rest], corpus, folder / "report.html", console)
     return [base_scores, *rest]
 
 
@@ -143,14 +141,14 @@ def _table(scores: list[JobScores]) -> Table:
     return table
 
 
-def _print_result(scores: list[JobScores], terminal: Console, seconds: float) -> None:
-    terminal.print(_table(scores))
+def _print_result(scores: list[JobScores], console: Console, seconds: float) -> None:
+    console.print(_table(scores))
     rest = scores[1:]
     groups = _grouped(rest)
     best = max(rest, key=lambda row: row.average).model
     # equal up to how full the rows are: a percent or two
     tokens = f"{round(mean(row.num_tokens for row in rest), -3):,.0f}"
-    terminal.print(
+    console.print(
         f"Both directions with English, {TEST_PAIRS} sentences a language, mean-pooled states of "
         f"each model's best layer, minus the mean vector of each language (centred).\n"
         f"All start from the same checkpoint and train on {tokens} tokens.\n"
@@ -195,13 +193,13 @@ def _mean_sd(values: list[float]) -> str:
 # --- the report -------------------------------------------------------------------------------
 
 
-def _write_report(scores: list[JobScores], corpus: Path, file: Path, terminal: Console) -> None:
+def _write_report(scores: list[JobScores], corpus: Path, file: Path, console: Console) -> None:
     """One page with scores, training curves, and the sentence space of one model per variant."""
     try:
         import jinja2  # noqa: F401
         import sklearn  # noqa: F401
     except ImportError:
-        terminal.print("For an HTML report: pip install 'isoglot[report]', and run it again.")
+        console.print("For an HTML report: pip install 'isoglot[report]', and run it again.")
         return
     from isoglot.evaluation.data import read_pairs
     from isoglot.evaluation.visualize import VisualizationConfig, visualize_folder
@@ -220,4 +218,4 @@ def _write_report(scores: list[JobScores], corpus: Path, file: Path, terminal: C
         report_page(read_report_data([*inputs, NamedFolder("corpus", corpus)]), title=title),
         "utf-8",
     )
-    terminal.print(f"All of it on one page: {file}", highlight=False, soft_wrap=True)
+    console.print(f"All of it on one page: {file}", highlight=False, soft_wrap=True)

@@ -37,7 +37,7 @@ SMALL: dict[str, Any] = {
 """Some fifty words, no knowledge; a tenth of all meanings is kept for the test sentences."""
 
 
-def named_corpus(name: str, folder: Path, terminal: Console) -> Path:
+def named_corpus(name: str, folder: Path, console: Console) -> Path:
     """Generate the corpus that a recipe names into the folder; gives the corpus folder.
 
     `testbed` has all languages, `testbed-en-es` two, with a vocabulary of their own. Words of
@@ -61,12 +61,12 @@ def named_corpus(name: str, folder: Path, terminal: Console) -> Path:
                     f"{nearest(word, [*variants, *LANGUAGES])}"
                 )
             settings |= variants[word]
-    return generated_corpus(folder, terminal, languages=languages or None, **settings)
+    return generated_corpus(folder, console, languages=languages or None, **settings)
 
 
 def generated_corpus(
     folder: Path,
-    terminal: Console,
+    console: Console,
     *,
     languages: tuple[str, ...] | None = None,
     num_sentences: int = 20_000,
@@ -96,7 +96,7 @@ def generated_corpus(
         _wait_for_rank_0(config, corpus, raw, knowledge=num_pages > 0)
         return corpus
     if not (corpus / "manifest.json").is_file():
-        terminal.print(f"Generating text and translations in {', '.join(languages)}: {raw}")
+        console.print(f"Generating text and translations in {', '.join(languages)}: {raw}")
         testbed.write_raw_files(
             raw,
             languages=languages,
@@ -108,7 +108,7 @@ def generated_corpus(
             zipf=zipf,
             partition=partition,
         )
-        terminal.print(f"Preparing {corpus}: cleaning, training a tokenizer, encoding")
+        console.print(f"Preparing {corpus}: cleaning, training a tokenizer, encoding")
     prepare(config, corpus, base=raw)
     if num_pages:
         world = testbed.World(num_concepts=num_concepts, max_entities=max_entities, zipf=zipf)

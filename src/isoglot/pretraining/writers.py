@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from accelerate import Accelerator
-    from rich.console import Console as Terminal
+    from rich.console import Console
 
     from isoglot.pretraining.checkpoint import TrainState
     from isoglot.pretraining.train_step import StepResult
@@ -97,12 +97,12 @@ _STEPS_AVERAGED = 50
 class ConsoleWriter:
     """Shows losses, speed and the time left."""
 
-    def __init__(self, label: str, total: int, done: int, terminal: Terminal) -> None:
-        self._terminal, self._label, self._total = terminal, label, total
+    def __init__(self, label: str, total: int, done: int, console: Console) -> None:
+        self._console, self._label, self._total = console, label, total
         self._rates: deque[tuple[float, float]] = deque(maxlen=_STEPS_AVERAGED)
         self._last_line = time.monotonic()
         self._progress: Progress | None = None
-        if terminal.is_terminal:
+        if console.is_terminal:
             self._progress = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(bar_width=24),
@@ -110,7 +110,7 @@ class ConsoleWriter:
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
                 TextColumn("{task.fields[status]}"),
-                console=terminal,
+                console=console,
             )
             self._task = self._progress.add_task(label, total=total, completed=done, status="")
             self._progress.start()
@@ -119,7 +119,7 @@ class ConsoleWriter:
         """Show a record of a step, or of a validation."""
         step = int(record["step"])
         if "seconds" not in record:
-            self._terminal.print(f"{self._label} step {step}  {_summary(record)}", highlight=False)
+            self._console.print(f"{self._label} step {step}  {_summary(record)}", highlight=False)
             return
         self._rates.append((float(record["tokens"]), float(record["seconds"])))
         tokens, seconds = (sum(values) for values in zip(*self._rates, strict=True))
@@ -135,7 +135,7 @@ class ConsoleWriter:
             self._last_line = time.monotonic()
             left = (self._total - step) * seconds / len(self._rates)
             remaining = timedelta(seconds=round(left))
-            self._terminal.print(
+            self._console.print(
                 f"{self._label} step {step}/{self._total}  {status}  {remaining} left",
                 highlight=False,
             )
@@ -203,17 +203,17 @@ _PREPARE_LINE_SECONDS = 10.0
 class PrepareProgress:
     """Says what is being made, and how far it is where that takes long."""
 
-    def __init__(self, terminal: Terminal) -> None:
-        self._terminal = terminal
+    def __init__(self, console: Console) -> None:
+        self._console = console
         self._stage = ""
         self._last_line = 0.0
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
         """`done` of `total` of a stage are done."""
         if stage != self._stage:
-            self._terminal.print(f"{stage} (once for this corpus) ...", highlight=False)
+            self._console.print(f"{stage} (once for this corpus) ...", highlight=False)
         elif time.monotonic() - self._last_line > _PREPARE_LINE_SECONDS and total:
-            self._terminal.print(f"{stage}: {done / total:.0%}", highlight=False)
+            self._console.print(f"{stage}: {done / total:.0%}", highlight=False)
         else:
             return
         self._stage, self._last_line = stage, time.monotonic()

@@ -71,7 +71,7 @@ def run_study(
     study: Study,
     out: Path,
     corpus_of: Callable[[Recipe], Path],
-    terminal: Console,
+    console: Console,
     *,
     progress: Progress | None = None,
 ) -> list[Row]:
@@ -84,7 +84,7 @@ def run_study(
     for seed in study.seeds:
         for recipe in study.recipes:
             folder = out / f"{recipe.name.replace('/', '-')}-seed{seed}"
-            model = _pretrained(replace(recipe, seed=seed), corpus_of(recipe), folder, terminal)
+            model = _pretrained(replace(recipe, seed=seed), corpus_of(recipe), folder, console)
             request = replace(study.finetuning, seeds=(seed,))
             found = score_model(
                 model, study.tasks, study.data, request, folder / "results.json", progress
@@ -166,7 +166,7 @@ def _score_keys(study: Study) -> set[ScoreKey]:
     return keys
 
 
-def _pretrained(recipe: Recipe, corpus: Path, folder: Path, terminal: Console) -> Path:
+def _pretrained(recipe: Recipe, corpus: Path, folder: Path, console: Console) -> Path:
     """The model of a run, pre-trained now unless it is finished."""
     text = dump(recipe)
     file = folder / "recipe.yaml"
@@ -184,7 +184,7 @@ def _pretrained(recipe: Recipe, corpus: Path, folder: Path, terminal: Console) -
         resume=folder.exists(),
         name=recipe.name,
         recipe_text=text,
-        console=terminal,
+        console=console,
     )
     if outcome.model is None:
         raise IsoglotError(f"{folder} was stopped. Repeat the command to continue.")

@@ -24,10 +24,13 @@ from isoglot.corpus.tokenization.vocabulary import (
     open_tokenizer,
     save_vocabulary,
     tokenizer_fingerprint,
-    vocabulary_of,
 )
 from isoglot.errors import CorpusError
 from tests.corpus.sentences import SENTENCES, lines
+
+
+def vocabulary_of(folder):
+    return derive_vocabulary(open_tokenizer(folder), folder)
 
 
 def fingerprint(folder):

@@ -89,11 +89,6 @@ def tokenizer_fingerprint(
     return sha256(json.dumps(canonical, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def vocabulary_of(folder: Path) -> Vocabulary:
-    """The vocabulary of the tokenizer of any folder."""
-    return derive_vocabulary(open_tokenizer(folder), folder)
-
-
 def save_vocabulary(folder: Path, vocabulary: Vocabulary) -> None:
     """Writes vocabulary.npz into the tokenizer's folder."""
     path = folder / VOCABULARY_FILE
