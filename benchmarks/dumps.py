@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 
 import mwparserfromhell
 
-from isoglot.corpus.knowledge.dump_files import FileSlice, Records, read_head
+from isoglot.corpus.knowledge.dump_files import FileSlice, read_head
+from isoglot.corpus.knowledge.dump_records import Records
 from isoglot.corpus.knowledge.extract import ExtractConfig, extract
 from isoglot.corpus.knowledge.mediawiki import Page, PageReader
 

@@ -27,13 +27,9 @@ from torch import Tensor
 from isoglot.corpus.cooccurrence.pair_table import PairTable
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
-from isoglot.objectives.cooccurrence import (
-    Cooccurrence,
-    CooccurrenceRegression,
-    PairLookup,
-    TokenLayout,
-)
-from isoglot.types import Rows
+from isoglot.objectives.cooccurrence import Cooccurrence, CooccurrenceRegression, PairLookup
+from isoglot.objectives.neighbours import TokenLayout
+from isoglot.types import Rows, Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,14 +159,23 @@ def main() -> None:
     encoder = Encoder.from_scratch(
         ModelConfig(size="tiny", hidden_size=768, num_heads=12, num_layers=1), 100, 1
     )
-    special = np.zeros(given.vocabulary, np.bool_)
-    regression = CooccurrenceRegression(Cooccurrence(), table, special, encoder).to(device)
+    vocabulary = Vocabulary(
+        size=given.vocabulary,
+        cls=0,
+        sep=2,
+        pad=1,
+        mask=3,
+        special=(),
+        word_starts=np.ones(given.vocabulary, np.bool_),
+    )
+    regression = CooccurrenceRegression(Cooccurrence(), table, vocabulary, encoder).to(device)
     states = torch.randn(ROWS * LENGTH, 768, device=device, requires_grad=True)
     flat = torch.arange(ROWS * LENGTH, device=device)
     layout = TokenLayout(sentences=flat // LENGTH, positions=flat % LENGTH)
 
     def regress() -> None:
-        regression.regress(states, targets, ids, layout).total.backward()
+        everywhere = torch.ones_like(ids, dtype=torch.bool)
+        regression.regress(states, targets, ids, layout, everywhere).total.backward()
         states.grad = None
 
     print(f"regression  {milliseconds(regress, device):9.2f} ms")

@@ -15,11 +15,14 @@ from tests.tiny_knowledge import with_knowledge
 # two test processes share two cores: one thread here and in subprocesses
 torch.set_num_threads(1)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# no test asks the hub for a model
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 # CI derandomizes hypothesis, so that a commit passes or fails for good; elsewhere examples vary
-settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+# no deadline: a busy machine is not a fault
+settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("here", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 
 @pytest.fixture(scope="module", autouse=True)

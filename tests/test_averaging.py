@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import mean
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.averaging import averages, headline_averages, source_language, transfer_gap
+from isoglot.averaging import (
+    averages,
+    delivered_layer,
+    headline_averages,
+    metrics_of,
+    scores_to_average,
+    source_language,
+    transfer_gap,
+)
 from isoglot.results import Score
 
 
@@ -112,9 +121,24 @@ def test_f1_alone_is_not_mixed_with_its_parts():
     assert headline_averages(averages(scores))["xnli"].metric == "f1"
 
 
-def test_of_several_layers_the_best_one_is_the_headline():
+def test_of_several_layers_the_delivered_one_is_the_headline():
     scores = [score("en-de", value, layer=i) for i, value in enumerate((0.1, 0.7, 0.3))]
-    assert headline_averages(averages(scores))["xnli"].layer == 1
+    assert headline_averages(averages(scores))["xnli"].layer == 2, "not the best on the test"
+    exported = [*scores, score("en-de", 0.2, layer=None)]
+    assert headline_averages(averages(exported))["xnli"].mean == 0.2
+    assert delivered_layer([0]) == 0
+    assert delivered_layer([]) is None
+
+
+def test_f1_and_exact_have_the_mean_interval():
+    f1 = replace(score("de", 0.8), metric="f1", low=0.7, high=0.9, halves=(0.8, 0.8))
+    exact = replace(f1, metric="exact", value=0.6, low=0.4, high=0.7, outcomes="1x0:")
+    both, *_ = scores_to_average([f1, exact])
+    assert both.metric == "f1/exact"
+    assert (both.value, both.low, both.high) == pytest.approx((0.7, 0.55, 0.8))
+    assert (both.halves, both.outcomes) == (None, None)
+    without, *_ = scores_to_average([replace(f1, low=None), exact])
+    assert without.low is None
 
 
 @settings(max_examples=30, deadline=None)
@@ -127,3 +151,54 @@ def test_the_mean_is_that_of_the_whole_table(table):
     ]
     (found,) = averages(scores)
     assert found.mean == pytest.approx(mean(value for row in table for value in row))
+
+
+@pytest.mark.parametrize(("higher", "best"), [(True, "b"), (False, "a")])
+def test_the_headline_is_of_the_best_scenario_also_where_less_is_better(higher, best):
+    found = averages(
+        score("de", value, scenario=scenario, higher_is_better=higher)
+        for scenario, value in (("a", 0.2), ("b", 0.6))
+    )
+    assert headline_averages(found)["xnli"].scenario == best
+
+
+def test_a_model_near_chance_has_no_gap():
+    values = {"en": 0.39, "de": 0.35}
+    scenario = "zero-shot from en, xtreme"
+    assert transfer_gap(values, scenario, chance=1 / 3) is None
+    assert transfer_gap({**values, "en": 0.41}, scenario, chance=1 / 3) == pytest.approx(0.06)
+    assert transfer_gap({"en": 0.09, "de": 0.05}, scenario) is None
+    assert transfer_gap({"en": 0.1, "de": 0.05}, scenario) == pytest.approx(0.05)
+    error = {"en": 0.05, "de": 0.2}
+    assert transfer_gap(error, scenario, higher_is_better=False) == pytest.approx(0.15)
+
+
+def test_the_chance_of_an_average_is_that_of_its_source_language():
+    def averaged(of_english, of_german):
+        scores = [replace(score("en", 0.5), chance=of_english),
+                  replace(score("de", 0.4), chance=of_german)]  # fmt: skip
+        (found,) = averages(scores)
+        return found.gap
+
+    assert averaged(None, 0.9) == pytest.approx(0.1)
+    assert averaged(0.3, 0.9) == pytest.approx(0.1)
+    assert averaged(0.45, None) is None
+
+
+def test_the_interval_of_an_average_is_the_mean_over_seeds():
+    def scored(seed, low, high, code):
+        return replace(score(code, (low + high) / 2, seed=seed), low=low, high=high)
+
+    found = [scored(0, 0.4, 0.6, "en"), scored(0, 0.6, 0.8, "de"),
+             scored(1, 0.5, 0.7, "en"), scored(1, 0.6, 0.8, "de")]  # fmt: skip
+    (average,) = averages(found)
+    half = (2 * 0.1**2) ** 0.5 / 2
+    assert average.interval == pytest.approx((0.625 - half, 0.625 + half))
+    (without,) = averages([*found[:3], replace(found[3], low=None)])
+    assert without.interval is None
+
+
+def test_the_metrics_of_an_average():
+    (one,) = averages([score("en", 0.5)])
+    assert metrics_of(one) == ("accuracy",)
+    assert metrics_of(replace(one, metric="f1/exact")) == ("f1", "exact")

@@ -19,8 +19,8 @@ import torch
 from benchmarks.alignment.cell import score, train
 
 from isoglot.atomic import write_json
-from isoglot.pretraining.build import TRANSPLANTED
 from isoglot.pretraining.export import INTERMEDIATE
+from isoglot.pretraining.requirements import TRANSPLANTED
 from isoglot.report.metrics import RunMetrics
 from isoglot.study.transfer import heldout_losses
 

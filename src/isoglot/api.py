@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isoglot.errors import RecipeError
+from isoglot.folders import RUNS, corpus_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,6 +40,7 @@ def prepare(
     dropped: str | Path | None = None,
     progress: Progress | None = None,
     timings: Timings | None = None,
+    overwrite: bool = False,
 ) -> Manifest:
     """Clean and tokenize raw text and translations into a corpus that training reads.
 
@@ -53,6 +55,7 @@ def prepare(
         dropped: folder for every dropped line with its reason; none: reasons are only counted.
         progress: called with (stage, done, total).
         timings: filled with the seconds of each stage.
+        overwrite: replace a finished corpus of other settings or files, which is refused otherwise.
 
     Returns:
         The corpus's manifest: sources, languages, counts of kept and dropped lines.
@@ -67,7 +70,14 @@ def prepare(
     if dropped is not None:
         file = replace(file, dropped_folder=str(Path(dropped).resolve()))
     return prepare_corpus(
-        file, out, base=base, workers=workers, cluster=cluster, progress=progress, timings=timings
+        file,
+        out,
+        base=base,
+        workers=workers,
+        cluster=cluster,
+        progress=progress,
+        timings=timings,
+        overwrite=overwrite,
     )
 
 
@@ -100,17 +110,21 @@ def pretrain(
     from rich.console import Console as TerminalConsole
 
     from isoglot.corpus import Corpus
+    from isoglot.pretraining.requirements import check_run
     from isoglot.pretraining.run import pretrain as run
     from isoglot.recipe import dump, load_recipe
 
     loaded = load_recipe(str(recipe), settings) if isinstance(recipe, str | Path) else recipe
     console = console or TerminalConsole(stderr=True)
+    folder = Path(RUNS) / loaded.name if out is None else Path(out)
     if not isinstance(corpus, Corpus):
+        # a missing model is said before a corpus is generated
+        check_run(loaded, folder, resume=resume)
         corpus = Corpus.open(resolve_corpus(loaded, corpus, console))
     return run(
         loaded,
         corpus,
-        Path("runs") / loaded.name if out is None else Path(out),
+        folder,
         resume=resume,
         name=loaded.name,
         recipe_text=dump(loaded),
@@ -122,7 +136,7 @@ def pretrain(
 def resolve_corpus(recipe: Recipe, given: str | Path | None, console: Console) -> Path:
     """The folder of the corpus: `given`, or the recipe's own; a missing testbed is generated."""
     if given is not None:
-        return Path(given)
+        return corpus_folder(given)
     name = recipe.corpus or ""
     if name == "testbed" or name.startswith("testbed-"):
         from isoglot.demo.testbed_corpus import named_corpus
@@ -133,4 +147,4 @@ def resolve_corpus(recipe: Recipe, given: str | Path | None, console: Console) -
             f"the recipe {recipe.name!r} names no corpus: give one with --corpus FOLDER "
             f"(`isoglot prepare` makes it)."
         )
-    return Path(recipe.corpus)
+    return corpus_folder(recipe.corpus)

@@ -1,4 +1,4 @@
-"""The results file of a model folder: find the model, read its existing scores, add new ones.
+"""The results file of a model folder: read its existing scores, add new ones.
 
 Shared by evaluation, fine-tuning and translation. A file belongs to one model, identified by the
 SHA-256 of its weights; scores of another model are refused.
@@ -8,77 +8,100 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isoglot.averaging import averages
-from isoglot.errors import ModelError
+from isoglot.locks import lock_file
 from isoglot.results import Results, ResultsError, Score
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from isoglot.tasks.base import Task
 
-
-def model_folder(path: Path) -> Path:
-    """The Hugging Face folder of a path: the path itself, or the model of a run."""
-    for folder in (path, path / "model"):
-        if (folder / "config.json").is_file():
-            return folder
-    raise ModelError(
-        f"{path} holds no model (no config.json there or in {path / 'model'}). "
-        f"Give a Hugging Face folder, or a run that has finished (docs/resume.md says how to get a "
-        f"model out of one that was stopped)."
-    )
+_HASH_LENGTH = 16
 
 
-def existing_results(
-    folder: Path,
-    out: Path | None,
-    *,
-    tasks: Sequence[str] = (),
-    note: Callable[[str], None] | None = None,
-) -> Results:
+def existing_results(folder: Path, out: Path | None) -> Results:
     """The results of a model folder in `out`, or empty ones if there is no such file.
 
-    `note` is called with a sentence if the file has scores of some of the tasks; scores of another
-    model are refused.
+    Scores of another model are refused.
     """
     weights = fingerprint(folder)
     if out is None or not out.is_file():
         return Results(model=str(folder), fingerprint=weights, scores=())
     results = Results.read(out)
-    if results.fingerprint != weights:
-        raise ResultsError(
-            f"{out} has scores of another model, {results.model}, or of earlier weights of this "
-            "one. Name another file with --out."
-        )
-    known = {score.task for score in results.scores} & set(tasks)
-    if known and note is not None:
-        note(
-            f"{out} has scores of {', '.join(sorted(known))}. Existing scores are not computed "
-            "again, even if the data has changed: name another file with --out for that."
-        )
+    _check_model(results, weights, out)
     return results
 
 
+def hash_examples(*sets: Iterable[Any]) -> str:
+    """A hash of examples, which changes with the data; the order counts."""
+    digest = hashlib.sha256()
+    for examples in sets:
+        for example in examples:
+            digest.update(_example_text(example).encode("utf-8", "surrogatepass"))
+        digest.update(b"\0")
+    return digest.hexdigest()[:_HASH_LENGTH]
+
+
+def _example_text(example: Any) -> str:
+    if not is_dataclass(example):
+        return repr(example)
+    values = (getattr(example, field.name) for field in fields(example))
+    return repr([sorted(v) if isinstance(v, frozenset) else v for v in values])
+
+
+def reuse_note(out: Path, task: str, reused: Sequence[str], changed: Sequence[str]) -> str:
+    """A sentence about the cells of a task that are taken from a file, and those that are not."""
+    notes = []
+    if reused:
+        notes.append(
+            f"{task} in {', '.join(reused)} is taken from {out}: weights and data are the same."
+        )
+    if changed:
+        notes.append(
+            f"{task} in {', '.join(changed)} is scored again: the scores in {out} are of other "
+            "data, or of an earlier version, which did not keep the hash of its data."
+        )
+    return " ".join(notes)
+
+
+def _check_model(results: Results, weights: str, file: Path) -> None:
+    if results.fingerprint != weights:
+        raise ResultsError(
+            f"{file} has scores of another model, {results.model}, or of earlier weights of this "
+            "one. Name another file with --out."
+        )
+
+
 def add_scores(results: Results, scores: Iterable[Score], out: Path | None) -> Results:
-    """Results with new scores, which get the commit of the code; written to `out` if given."""
+    """Results with new scores, which get the commit of the code; written to `out` if given.
+
+    Scores that another command has added to the file since it was read are kept.
+    """
     commit = current_commit()
-    results = results.merged([replace(score, commit=commit) for score in scores])
-    if out is not None:
+    added = [replace(score, commit=commit) for score in scores]
+    if out is None:
+        return results.merged(added)
+    with lock_file(out, wait=True):
+        if out.is_file():
+            written = Results.read(out)
+            _check_model(written, results.fingerprint, out)
+            results = results.merged(written.scores)
+        results = results.merged(added)
         results.write(out, averages=averages(results.scores))
     return results
 
 
-def is_scored(
+def scored_data(
     scores: Iterable[Score], task: Task[Any, Any], language: str, scenario: str | None
-) -> bool:
-    """Whether a task's current version has scores in a language and scenario."""
+) -> set[str | None]:
+    """The hashes of the data that a task's current version was scored on; empty: not scored."""
     wanted = task.name, task.version, language, scenario
-    return any((s.task, s.version, s.language, s.scenario) == wanted for s in scores)
+    return {s.data for s in scores if (s.task, s.version, s.language, s.scenario) == wanted}
 
 
 def fingerprint(folder: Path) -> str:

@@ -43,7 +43,6 @@ class FakeSlice(LanguageSlice):
         self.source, self.language = source, language
         self.lengths = np.array(sizes, np.int32)
         self.num_examples, self.num_tokens = len(sizes), int(sum(sizes))
-        self.num_dropped = 0
 
     @override
     def sizes(self, indices: LongArray, uniforms: FloatArray) -> IntArray:

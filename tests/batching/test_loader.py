@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,7 +13,13 @@ import pytest
 import torch
 
 from isoglot.batching.builder import RowBuffer
-from isoglot.batching.loader import Loader, LoaderConfig, open_streams, to_shared_buffer
+from isoglot.batching.loader import (
+    Loader,
+    LoaderConfig,
+    open_streams,
+    to_shared_buffer,
+    worker_note,
+)
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import ParallelStream, TextStream
 from isoglot.corpus import Corpus
@@ -309,3 +316,21 @@ def test_tensors_of_nothing_and_of_odd_sizes_have_their_place(corpus):
     for name, tensor in batch.labels["moco"].items():
         assert found[name].dtype == tensor.dtype
         assert torch.equal(found[name], tensor)
+
+
+def test_the_capacity_for_targets_is_what_the_streams_need_and_little_more(corpus):
+    made = loader(corpus, streams={"text": STREAMS["text"]}, pad_targets=True)
+    tokens = SHAPE.micro_rows * SHAPE.row_length
+    assert made.planner.target_capacity is not None
+    assert made.planner.target_capacity % 64 == 0
+    assert 0.15 * tokens <= made.planner.target_capacity <= 0.25 * tokens + 64
+
+
+def test_more_workers_than_cores_are_told_once_and_not_by_torch(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    assert worker_note(LoaderConfig(num_workers=2), 1) is None
+    assert worker_note(LoaderConfig(num_workers=0), 8) is None
+    note = worker_note(LoaderConfig(num_workers=3), 2)
+    assert note is not None
+    assert "6 workers share 2 cores" in note
+    assert "no faster than 1 for each process" in note

@@ -14,11 +14,13 @@ import yaml
 
 from isoglot.cli import app, load_commands
 from isoglot.corpus import Corpus
+from isoglot.corpus.knowledge.graph.write_tables import GraphConfig
 from isoglot.corpus.tokenization.vocabulary import open_tokenizer
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
 from isoglot.models.export import export_encoder
-from isoglot.recipe import load_prepare, load_recipe, recipe_names
+from isoglot.recipe import document, load_prepare, load_recipe, recipe_names
+from isoglot.recipe.structure import structure
 from tests.tiny_corpus import make_corpus
 
 if TYPE_CHECKING:
@@ -65,20 +67,33 @@ def place(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
     sys.modules.pop("ending", None)
+    sys.modules.pop("replaced", None)
     sys.modules.pop("chat", None)
 
 
 def test_the_python_of_recipes_md(place):
     (place / "made/corpus").rename("corpora/mine")
+    assert run_page("recipes.md") == 1
+
+
+def test_the_python_of_own_objective_md(place):
+    (place / "made/corpus").rename("corpora/mine")
+    assert run_page("own-objective.md") == 2
+    shown = (ROOT / "src/isoglot/objectives/template.py").read_text(encoding="utf-8")
+    assert (place / "replaced.py").read_text(encoding="utf-8") == shown, "isoglot show template"
+
+
+def run_page(page: str) -> int:
+    """Save the files of a page and run its Python; the number of blocks that ran."""
     space: dict[str, object] = {}
     ran = 0
-    for block in blocks("recipes.md"):
+    for block in blocks(page):
         if block.file:
             Path(block.file).write_text(block.text, encoding="utf-8")
         elif block.language == "python":
             exec(block.text, space)  # noqa: S102 (our own documentation)
             ran += 1
-    assert ran == 2
+    return ran
 
 
 def test_the_vocabulary_of_words_of_translate_md(place, isoglot):
@@ -94,6 +109,33 @@ def test_the_vocabulary_of_words_of_translate_md(place, isoglot):
     tokens = {token.lstrip("▁") for token in open_tokenizer(corpus.tokenizer_folder).get_vocab()}
     assert {token for token in tokens if not token.startswith("<")} <= words | {""}
     assert len(tokens & words) > 0.9 * len(words) > 50  # some are only in what is held out
+
+
+SHORT_ERNIE_M = [
+    *("model.init_from=null", "model.size=tiny", "model.num_layers=1", "model.hidden_size=32"),
+    *("model.num_heads=2", "model.max_positions=96", "batch.row_length=96", "batch.rows=4"),
+    *("batch.micro_rows=4", "loader.num_workers=0", "optimizer.warmup_steps=0"),
+    *("optimizer.warmup_ratio=null", "logging.validate_every_steps=0", "logging.trackers=[]"),
+    *("logging.validate_examples=2", "stages.0.steps=1", "stages.1.steps=1"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("recipe", "metric"),
+    [("ernie-m-tiny", "valid/btmlm/mean/perplexity"), ("ernie-m", "valid/sentences.btmlm/mean")],
+)
+def test_figure_5_of_ernie_m_md(place, isoglot, recipe, metric):
+    """The metrics that the page names are those that runs of both recipes have."""
+    (page,) = [page for page in PAGES if page.name == "ernie-m.md"]
+    (named,) = re.findall(rf"['`]({metric}[\w/]*)['`]", page.read_text(encoding="utf-8"))
+    short = [*SHORT_ERNIE_M, *(["stages.2.steps=1"] if "tiny" in recipe else [])]
+    settings = [part for setting in short for part in ("--set", setting)]
+    said = isoglot("pretrain", recipe, "--corpus", "made/corpus", "--out", "runs/one", *settings)
+    assert said.code == 0, said.err
+    said = isoglot("analyze", "plot", "20%=runs/one", "--metric", named, "--out", "figure5.svg")
+    assert said.code == 0, said.err
+    assert (place / "figure5.svg").is_file()
 
 
 def test_the_quickstart(place, isoglot):
@@ -146,14 +188,19 @@ def test_settings_that_a_page_shows_exist(page, tmp_path):
     """A YAML block is a recipe, a prepare file, or a part of one."""
     for block in blocks(page.name):
         settings = yaml.safe_load(block.text) if block.language == "yaml" else {}
-        if not settings or "wikipedia" in settings or ":Ending" in block.text:
+        if not settings or "wikipedia" in settings or "extends: mine.yaml" in block.text:
             continue
         shown = tmp_path / "shown.yaml"
-        if settings.keys() & {"sources", "tokenizer", "duplicates"}:
+        if "graphs" in settings:
+            shown.write_text(yaml.safe_dump(settings), encoding="utf-8")
+            assert structure(document.read(shown), GraphConfig).graphs
+        elif settings.keys() & {"sources", "tokenizer", "duplicates"}:
             sources = {"text": {"format": "lines", "files": {"sw": ["raw/sw.txt"]}}}
             shown.write_text(yaml.safe_dump({"sources": sources, **settings}), encoding="utf-8")
             assert load_prepare(shown)
         else:
+            if "init_from" in settings.get("model", {}):
+                settings["model"].setdefault("size", None)  # in the place of xlm's
             shown.write_text(yaml.safe_dump({"extends": "xlm", "name": "shown", **settings}))
             assert load_recipe(str(shown)).stages
 

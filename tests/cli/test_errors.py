@@ -54,7 +54,7 @@ CASES = {
     ),
     "a model that is not there": (
         ["evaluate", "nowhere", "--pairs", "raw/pairs/aa-bb.tsv"],
-        "nowhere holds no model",
+        "There is no folder nowhere here, and the Hugging Face hub does not give a model",
     ),
     "a corpus to show that is not there": (
         ["show", "corpus", "nowhere"],

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 import torch
 import typer
+from safetensors.torch import load_file, save_file
 
 from isoglot.cli.options import results_file
 from isoglot.evaluation.settings import FeatureConfig
@@ -16,6 +20,8 @@ from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
 from isoglot.models.export import export_encoder
 from tests.tiny_corpus import words
+
+RESULTS = Path("results/model/results.json")
 
 
 @pytest.fixture
@@ -45,14 +51,19 @@ def test_a_table_and_a_file(isoglot, model, data):
     said = isoglot("evaluate", model, "--tasks", "tatoeba,mlama", "--data", data, "-l", "sw")
     assert said.code == 0, said.err
     rows = [line.split() for line in said.out.splitlines()]
-    assert ["tatoeba", "sw-en", "accuracy@1", "100.0", "0"] in rows
-    assert ["mlama", "sw", "p@1", "0.0"] in rows
+    exact = "63.1 to 100.0".split()  # 0.025 ** (1 / 8)
+    assert ["tatoeba", "sw-en", "accuracy@1", "100.0", *exact, "100.0"] in rows
+    assert ["mlama", "sw", "p@1", "0.0", "0.0", "to", "60.2"] in rows
+    assert "the vectors that the folder gives (mean of the last layer)" in said.out
+    assert "chosen on the even examples and scored on the odd ones" in said.out
+    assert f"all layers and metrics in {RESULTS}" in said.out
+    assert not (model / "results.json").exists(), "a user's folder is not written to"
     assert "tatoeba ..." in said.err
-    scores = json.loads((model / "results.json").read_text(encoding="utf-8"))["scores"]
+    scores = json.loads(RESULTS.read_text(encoding="utf-8"))["scores"]
     assert {score["task"] for score in scores} == {"tatoeba", "mlama"}
-    assert "not computed again" not in said.err
+    assert "is taken from" not in said.err
     again = isoglot("evaluate", model, "--tasks", "tatoeba", "--data", data, "-l", "sw")
-    assert "has scores of tatoeba. Existing scores are not computed again" in again.err
+    assert f"tatoeba in sw-en is taken from {RESULTS}: weights and data are the same" in again.err
 
 
 def test_a_task_without_the_languages_asked_for_is_in_the_table_too(isoglot, model, data):
@@ -70,23 +81,67 @@ def test_only_the_languages_asked_for_are_printed_and_averaged(isoglot, model, d
     assert isoglot(*asked, "de").code == 0, "a comma too many does no harm"
     said = isoglot(*asked, "sw")
     rows = [line.split() for line in said.out.splitlines()]
-    assert ["tatoeba", "average", "accuracy@1", "100.0", "0"] in rows
+    average = next(row for row in rows if row[:2] == ["tatoeba", "average"])
+    assert average[2:4] == ["accuracy@1", "100.0"]
+    assert average[-3:] == ["100.0,", "layer", "0"]
     assert "de-en" not in said.out
     assert "average (2 of 14)" in isoglot(*asked, "tatoeba-14").out
+
+
+def test_two_folders_of_data_and_codes_of_three_letters(isoglot, model, data, workdir):
+    (workdir / "more/tatoeba").mkdir(parents=True)
+    (workdir / "more/tatoeba/por-eng.tsv").write_text("ka\tka\nlo\tlo", encoding="utf-8")
+    said = isoglot("evaluate", model, "-t", "tatoeba", "-d", data, "-d", "more", "-l", "por,swa")
+    assert said.code == 0, said.err
+    assert {line.split()[1] for line in said.out.splitlines()[2:4]} == {"sw-en", "pt-en"}
 
 
 def test_tasks_without_files_need_no_data(isoglot, model):
     said = isoglot("evaluate", model, "--tasks", "analogy-royal")
     assert said.code == 0, said.err
     assert "en-de" in said.out
+    table = said.out[said.out.index("cos(X, Queen)") :].splitlines()
+    assert "cos(X, Königin)" in table[0]
+    rows = [line.split() for line in table[2:10]]
+    assert [row[0] for row in rows] == [
+        f"{king}-{man}+{woman}"
+        for king in ("King", "König") for man in ("Man", "Mann") for woman in ("Woman", "Frau")
+    ]  # fmt: skip
+    scores = json.loads(RESULTS.read_text(encoding="utf-8"))["scores"]
+    cosines = {s["metric"]: s["value"] for s in scores if s["layer"] is None}
+    for name, queen, in_german in rows:
+        assert float(queen) == pytest.approx(cosines[f"cosine {name} Queen table"], abs=0.005)
+        assert float(in_german) == pytest.approx(cosines[f"cosine {name} Königin table"], abs=0.005)
+
+
+def test_a_layer_and_a_direction(isoglot, model, workdir):
+    pairs = zip(words("aa")[:9], words("bb")[:9], strict=True)
+    rows = "\n".join(f"{a} {b}\t{b} {b}" for a, b in pairs)
+    (workdir / "en-sw.tsv").write_text(rows, encoding="utf-8")
+    said = isoglot("evaluate", model, "--pairs", "en-sw.tsv", "--layer", 1, "--direction", "to-en")
+    assert said.code == 0, said.err
+    assert "layer 1, to en" in said.out
+    scores = json.loads(RESULTS.read_text(encoding="utf-8"))["scores"]
+    own = {(s["layer"], s["metric"]): 100 * s["value"] for s in scores}
+    row = next(line.split() for line in said.out.splitlines() if "en-sw" in line)
+    assert float(row[3]) == pytest.approx(own[None, "accuracy@1"], abs=0.05)
+    assert float(row[7]) == pytest.approx(own[1, "accuracy@1 sw→en"], abs=0.05)
+    few = isoglot("evaluate", model, "--pairs", "en-sw.tsv", "--limit", 5)
+    assert re.search(r"retrieval +en-sw +accuracy@1 +\d", few.out), "a limit is no other scenario"
+    middle = isoglot("evaluate", model, "--pairs", "en-sw.tsv", "--protocol", "ernie-m-base")
+    assert "ernie-m-base: layer 1, to en" in middle.out
+    other = isoglot("evaluate", model, "--pairs", "en-sw.tsv", "--direction", "to-fr")
+    assert "no column for exported, to fr: no pair is scored in that direction." in other.out
+    for wrong in (("--layer", 3), ("--direction", "down")):
+        assert isoglot("evaluate", model, "--pairs", "en-sw.tsv", *wrong).code == 1
 
 
 def test_own_pairs_by_margin(isoglot, model, workdir):
-    rows = "\n".join(f"{a}\t{a}" for a in words("aa")[:8])
+    rows = "\n".join(f"{a}\t{a} {a}" for a in words("aa")[:8])
     (workdir / "aa-xx.tsv").write_text(rows, encoding="utf-8")
     said = isoglot("evaluate", model, "--pairs", "aa-xx.tsv", "--margin")
     assert said.code == 0, said.err
-    scores = json.loads((model / "results.json").read_text(encoding="utf-8"))["scores"]
+    scores = json.loads(RESULTS.read_text(encoding="utf-8"))["scores"]
     assert {score["scenario"] for score in scores} == {"by margin"}
 
 
@@ -103,7 +158,7 @@ def test_predictions_of_two_models(isoglot, model, data, workdir):
         "predictions are written again"
     )
     assert said.out.count("other") >= 4
-    scores = json.loads((model / "results.json").read_text(encoding="utf-8"))["scores"]
+    scores = json.loads(RESULTS.read_text(encoding="utf-8"))["scores"]
     assert len({score["metric"] for score in scores}) == len(scores), "and not counted twice"
 
 
@@ -111,14 +166,15 @@ def test_settings_of_features_and_sets_of_languages(isoglot, model, data):
     asked = ["evaluate", model, "-t", "tatoeba,mlama", "-d", data, "-l", "xnli"]
     said = isoglot(*asked, "--set", "max_masks=2", "--set", "margin=true")
     assert said.code == 0, said.err
-    scores = json.loads((model / "results.json").read_text(encoding="utf-8"))["scores"]
+    scores = json.loads(RESULTS.read_text(encoding="utf-8"))["scores"]
     found = {(score["task"], score["language"], score["scenario"]) for score in scores}
     assert found == {("tatoeba", "sw-en", "by margin"), ("mlama", "sw", "max_masks=2")}
 
 
-def test_no_setting_is_of_features_and_of_fine_tuning():
+def test_one_setting_is_of_features_and_of_fine_tuning():
+    """It means the same for both, and `--set` gives it to both."""
     named = ({field.name for field in fields(kind)} for kind in (FeatureConfig, FinetuneConfig))
-    assert not set.intersection(*named)
+    assert set.intersection(*named) == {"language_embeddings"}
 
 
 @pytest.mark.parametrize(
@@ -126,9 +182,13 @@ def test_no_setting_is_of_features_and_of_fine_tuning():
     [
         (["--tasks", "tatoeba", "--pairs", "x.tsv"], 2, "either --pairs or --tasks"),
         (["--tasks", ","], 2, "either --pairs or --tasks"),
-        (["--pairs", "x.tsv", "-l", "sw"], 2, "--languages: --pairs does not read it"),
+        (["--pairs", "en-de.tsv", "-l", "sw"], 1, "none of the files of pairs (en-de.tsv)"),
         (["--pairs", "x.tsv", "--aligner", "argmax"], 2, "--aligner: --pairs does not read it"),
-        (["--tasks", "tatoeba"], 1, "eval has no files of tatoeba. Name their folder with --data"),
+        (
+            ["--tasks", "tatoeba"],
+            1,
+            "eval: there is no such folder. Name the folder of the tasks' files",
+        ),
         (
             ["--tasks", "tatoeba", "--data", "data", "--save-predictions", "x"],
             2,
@@ -155,13 +215,78 @@ def test_what_is_refused(isoglot, model, data, arguments, code, message):
     assert message in " ".join(said.err.split())
 
 
-def test_results_go_to_a_file_to_a_folder_or_beside_the_model(tmp_path, monkeypatch):
-    model, folder = tmp_path / "model", tmp_path / "results"
-    model.mkdir()
-    folder.mkdir()
-    assert results_file(None, model) == model / "results.json"
+def test_results_go_to_a_file_to_a_folder_or_to_the_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model, folder, run = tmp_path / "models/mine", tmp_path / "results", tmp_path / "runs/mine"
+    for place in (model, folder, run / "model"):
+        place.mkdir(parents=True)
+    for place in (model, run / "model"):
+        (place / "config.json").write_text("{}")
+        (place / "recipe.yaml").write_text("")
+    assert results_file(None, model) == Path("results/mine/results.json")
+    monkeypatch.chdir(model)
+    assert results_file(None, Path()) == Path("results/mine/results.json")
+    assert results_file(None, Path("org/name")) == Path("results/org/name/results.json")
+    (run / "recipe.yaml").write_text("")
+    for named in (run, run / "model"):
+        assert results_file(None, named) == run / "results.json"
     assert results_file(folder, model) == folder / "results.json"
     assert results_file(folder / "new/other.json", model) == folder / "new/other.json"
+    assert results_file(folder / "ppa", model) == folder / "ppa/results.json", "not a file ppa"
+    (folder / "old").write_text("")
+    assert results_file(folder / "old", model) == folder / "old"
     monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(typer.BadParameter, match="cannot be written"):
         results_file(None, model)
+
+
+def test_visualizations_of_two_models_do_not_overwrite_each_other(isoglot, model, workdir):
+    pairs = zip(words("aa")[:9], words("bb")[:9], strict=True)
+    rows = "\n".join(f"{a} {b}\t{b} {a} {a}" for a, b in pairs)
+    (workdir / "aa-bb.tsv").write_text(rows, encoding="utf-8")
+    shutil.copytree(model, "other")
+    for name, folder in (("one", model), ("two", "other")):
+        asked = ["evaluate", folder, "--pairs", "aa-bb.tsv", "--visualizations"]
+        assert isoglot(*asked, "--out", f"out/{name}.json").code == 0
+    assert sorted(file.name for file in Path("out").iterdir()) == [
+        "one.json", "one.visualizations.json", "two.json", "two.visualizations.json",
+    ]  # fmt: skip
+
+
+def test_language_embeddings_long_texts_and_weights_are_told(isoglot, corpus, workdir):
+    """A model with language embeddings, with them and without; a text that is cut; then NaN."""
+    torch.manual_seed(0)
+    settings = ModelConfig(
+        size="tiny", num_layers=2, hidden_size=16, num_heads=2, max_positions=40,
+        language_embeddings="all",
+    )  # fmt: skip
+    encoder = Encoder.build(settings, corpus.vocabulary, languages=corpus.languages)
+    assert encoder.languages is not None
+    torch.nn.init.normal_(encoder.languages.weight, std=3.0)
+    folder = workdir / "m"
+    export_encoder(encoder, folder, tokenizer_folder=corpus.tokenizer_folder, card="")
+    pairs = [f"{a}\t{b}" for a, b in zip(words("aa")[:30], words("bb")[:30], strict=True)]
+    pairs[3] = " ".join(words("aa")) + "\tlo"
+    (workdir / "aa-bb.tsv").write_text("\n".join(pairs), encoding="utf-8")
+    scores = []
+    for number, options in enumerate(([], ["--no-language-embeddings"])):
+        out = workdir / f"{number}.json"
+        said = isoglot("evaluate", folder, "--pairs", "aa-bb.tsv", "--out", out, *options)
+        assert said.code == 0, said.err
+        assert ("runs with the language embeddings" in said.err) == (not options)
+        assert ("and runs without them" in said.err) == bool(options)
+        assert ("(mean of the last layer, with language embeddings)" in said.out) == (not options)
+        assert said.err.count("1 of 30 texts in aa (the first is number 4) are longer") == 1
+        scores.append(json.loads(out.read_text(encoding="utf-8"))["scores"])
+    plain, without = ({s["scenario"] for s in found} for found in scores)
+    assert plain == {None}
+    assert without == {"without language embeddings"}
+    assert [s["value"] for s in scores[0]] != [s["value"] for s in scores[1]]
+
+    weights = load_file(folder / "model.safetensors")
+    weights["roberta.embeddings.word_embeddings.weight"][5] = float("nan")
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    said = isoglot("evaluate", folder, "--pairs", "aa-bb.tsv", "--out", workdir / "nan.json")
+    assert said.code == 1
+    assert "weights roberta.embeddings.word_embeddings.weight are not finite (16 of" in said.err
+    assert not (workdir / "nan.json").exists()

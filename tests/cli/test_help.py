@@ -16,7 +16,7 @@ VERBS = {
     ("prepare",): ["sources:", "files: {en: [raw/en.txt.xz]", "--out", "tokenizer"],
     ("pretrain",): ["isoglot show recipes", "--corpus", "--resume", "--set", "torchrun"],
     ("evaluate",): ["--pairs", "en-de.tsv", "are fine-tuned", "--tasks tatoeba,alignment"],
-    ("show",): ["recipes", "objectives", "streams", "tasks", "recipe", "corpus"],
+    ("show",): ["recipes", "objectives", "streams", "tasks", "protocol", "recipe", "corpus"],
     ("show", "recipe"): ["--set", "built-in recipe"],
     ("show", "corpus"): ["--alpha", "--samples"],
 }
@@ -47,11 +47,15 @@ def every_command(command, name=()):
 def test_every_help_text_fits_a_terminal_of_80_columns(isoglot):
     """No line is longer, and no name of an option is cut off."""
     isoglot("--help")  # registers the commands
-    for name, _ in every_command(typer.main.get_command(app)):
+    for name, command in every_command(typer.main.get_command(app)):
         said = isoglot(*name, "--help", columns=80)
         assert said.code == 0
         assert not [line for line in said.out.splitlines() if cell_len(line) > 80], name
         assert not re.findall(r"│ .*…", said.out), name
+        shown = set(re.findall(r"--[a-z][a-z-]*", said.out))
+        for parameter in command.params:
+            for option in (*parameter.opts, *parameter.secondary_opts):
+                assert option in shown or not option.startswith("--"), (name, option)
 
 
 def test_every_option_has_help(isoglot):

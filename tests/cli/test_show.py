@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import yaml
 
 from isoglot.batching.streams import STREAMS
+from isoglot.finetuning.settings import FinetuneConfig
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
 from isoglot.models.export import export_encoder
@@ -49,6 +52,18 @@ def test_the_files_of_the_table_are_there(isoglot):
     files = re.findall(r"`(src/.+?)`", isoglot("show", "objectives", "--markdown").out)
     assert len(files) == len(OBJECTIVES)
     assert all((ROOT / file).is_file() for file in files)
+
+
+def test_a_protocol_lists_every_setting_with_its_value_and_a_sentence(isoglot):
+    said = isoglot("show", "protocol", "ernie-m-large").out
+    own, everything = said.split("setting   ")[0], said.split("what it sets")[1]
+    assert re.search(r"epochs +5 +10 +2 +10 +1 +10 +2 *\n", own)
+    assert "text-classification, all" in own
+    for field in fields(FinetuneConfig):
+        assert re.search(rf"^{field.name} +\S.* {{2,}}\w.*\.", everything, re.MULTILINE)
+    unknown = isoglot("show", "protocol", "xtrem")
+    assert unknown.code != 0
+    assert "did you mean 'xtreme'" in unknown.err
 
 
 def test_a_recipe_in_full_is_a_recipe(isoglot, workdir):
@@ -124,6 +139,29 @@ def test_recipes_in_folders_are_shown_on_request(isoglot):
     plain = [name for name in recipe_names() if "/" not in name]
     assert [line.split()[0] for line in lines[2 : 2 + len(plain)]] == plain
     assert lines[-1] == f"{len(recipe_names()) - len(plain)} more, mostly ablations: --all"
+
+
+def test_the_settings_of_an_objective(isoglot):
+    said = isoglot("show", "objective", "camlm").out
+    assert said.startswith("# Reads parallel. ERNIE-M 3.1.\nobjectives:\n  camlm:")
+    assert "[extra | inline]" in said
+    settings = yaml.safe_load(said)["objectives"]["camlm"]
+    assert settings == {"weight": 1.0, "positions": "continuous", "rate": 0.15, "slots": "extra"}
+    assert "did you mean 'camlm'" in isoglot("show", "objective", "camml").err
+
+
+def test_the_template_is_an_objective(isoglot, workdir, monkeypatch):
+    monkeypatch.syspath_prepend(workdir)
+    (workdir / "copied.py").write_text(isoglot("show", "template").out, encoding="utf-8")
+    said = isoglot("show", "objective", "copied:ReplacedTokenDetection")
+    assert said.code == 0, said.err
+    assert "rate: 0.15" in said.out
+
+
+def test_a_recipe_with_a_size_and_a_model_to_start_from_is_not_shown(isoglot):
+    said = isoglot("show", "recipe", "tiny", "--set", "model.init_from=somewhere")
+    assert said.code == 1
+    assert "--set model.size=null removes a recipe's own size" in said.err
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,14 @@ from pathlib import Path
 
 from tests.cli.conftest import FEW_STEPS
 
-SHORT = ("--protocol", "testbed", "--set", "epochs=1", "--set", "max_train_examples=16")
+SHORT = (
+    "--protocol",
+    "testbed",
+    "--set-finetune",
+    "epochs=1",
+    "--set-finetune",
+    "max_train_examples=16",
+)
 
 
 def test_a_study_of_a_recipe_and_its_control(isoglot, workdir, corpus):

@@ -49,7 +49,7 @@ def test_grow_and_trim(isoglot, models):
 CASES = {
     "a setting that is none": (["--set", "falback=zero"], "did you mean 'fallback'"),
     "a dictionary that is missing": (["-d", "en-sv.txt"], "did you mean 'en-sw.txt'"),
-    "no positions": (["--set", "max_positions=0"], "max_positions: 0 must be 1 or more"),
+    "no positions": (["--set", "max_positions=0"], "max_positions: must be from 8"),
 }
 
 

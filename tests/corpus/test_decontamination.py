@@ -34,6 +34,10 @@ FILES = {
         ["Peter lebt in Ulm", "Er schläft"],
     ),
     "numbered.tsv": ("# text\n1\tAlles\tO\tO\n2\tgut\tO\tO\n", ["Alles gut"]),
+    "wikiann-nan.tsv": (
+        "zh-min-nan:Oslo\tB-LOC\nzh-min-nan:chhī\tO\nsimple:x\tO\n",
+        ["Oslo chhī x"],
+    ),
     "wikiann.tsv": ("de:Peter\tB-PER\nde:schläft\tO\n", ["Peter schläft"]),
     "chinese.txt": ("老渔夫在修补。雨整夜落下。\n", ["雨整夜落下。"]),
 }
@@ -145,4 +149,7 @@ def test_a_changed_evaluation_file_is_noticed(tmp_path, tokenizer):
     )
     assert prepare(chosen, tmp_path / "corpus", base=tmp_path).total().kept == 2
     (tmp_path / "test.txt").write_text("Another line of text.\n")
-    assert prepare(chosen, tmp_path / "corpus", base=tmp_path).total().kept == 1
+    with pytest.raises(CorpusError, match=r"test\.txt changed\. Add --overwrite"):
+        prepare(chosen, tmp_path / "corpus", base=tmp_path)
+    again = prepare(chosen, tmp_path / "corpus", base=tmp_path, overwrite=True)
+    assert again.total().kept == 1

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
-from isoglot.errors import CorpusError
-from isoglot.evaluation.data import read_pairs, splits_to_score, subsample
-from isoglot.evaluation.embed import embed, tokenize_words
+from isoglot.evaluation.data import splits_to_score, subsample
+from isoglot.evaluation.embed import embed
 from isoglot.evaluation.evaluate import evaluate, evaluate_tasks
 from isoglot.evaluation.loading import scoring_note
 from isoglot.evaluation.retrieval import score_retrieval
 from isoglot.evaluation.settings import FeatureConfig
+from isoglot.evaluation.tokenize_texts import tokenize_words
 from isoglot.evaluation.visualize import visualize_folder
 from isoglot.tasks import find_task
 from isoglot.visualizations import Visualizations
@@ -123,18 +123,6 @@ def test_what_is_not_divided_is_said(dividing, folder):
     assert scoring_note(folder) is None
 
 
-def test_lines_of_pairs_that_cannot_be_read_are_told(tmp_path):
-    file = tmp_path / "aa-bb.tsv"
-    file.write_bytes(b"one\tuno\ntwo\nthree\ttr\xe9s\nfour\tcuatro\n")
-    told: list[str] = []
-    assert read_pairs([file], 10, told.append) == {"aa-bb": (["one", "four"], ["uno", "cuatro"])}
-    (note,) = told
-    assert "2 lines are left out" in note
-    assert "2 read" in note
-    with pytest.raises(CorpusError, match="another file is of aa-bb too"):
-        read_pairs([file, file], 10)
-
-
 def test_dev_stands_in_where_there_is_no_test(data_folder):
     parts = splits_to_score(find_task("tydiqa"), data_folder, None)
     assert {part.name for part in parts} == {"dev"}
@@ -147,19 +135,3 @@ def test_dev_stands_in_where_there_is_no_test(data_folder):
 def test_a_few_examples_are_evenly_spaced():
     assert subsample(list(range(10)), 4) == [0, 2, 5, 7]
     assert subsample([1, 2], 2) == subsample([1, 2], None) == [1, 2]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("pairs.tsv", "a\tb\n", "name the file after its two languages"),
-        ("en-de-fr.tsv", "a\tb\n", "name the file after its two languages"),
-        ("en-de.tsv", "one column\n\n", "has no pair of sentences"),
-    ],
-)
-def test_files_that_are_no_pairs(tmp_path, name, content, message):
-    file = tmp_path / name
-    file.write_text(content, encoding="utf-8")
-    with pytest.raises(CorpusError, match=message) as caught:
-        read_pairs([file], 5)
-    assert str(file) in str(caught.value)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import resource
+import time
+
 import pytest
 import torch
 from transformers import AutoModel
 
+from isoglot.corpus.tokenization.vocabulary import max_characters
 from isoglot.evaluation.embed import embed
 from tests.tiny_corpus import words
 
@@ -41,7 +45,46 @@ def test_against_the_plain_model(
     torch.testing.assert_close(found.double(), expected, atol=1e-5, rtol=1e-4)
 
 
-def test_a_sentence_that_is_too_long_is_cut(encoder, tokenizer):
+def test_a_sentence_that_is_too_long_is_cut_and_told(encoder, tokenizer):
     long = " ".join(words("aa"))
-    assert len(tokenizer(long)["input_ids"]) > 3 * encoder.max_positions
-    assert torch.isfinite(embed(encoder, tokenizer, [long])).all()
+    ids = tokenizer(long)["input_ids"]
+    assert len(ids) > 3 * encoder.max_positions
+    said: list[str] = []
+    found = embed(encoder, tokenizer, ["ka", long, "lo", long], note=said.append)
+    assert torch.isfinite(found).all()
+    (note,) = said
+    assert "2 of 4 texts (the first is number 2) are longer than the model's 40 positions" in note
+    first = tokenizer.decode(ids[1:39])
+    assert torch.equal(found[:, 1], embed(encoder, tokenizer, [first], note=said.append)[:, 0])
+    assert len(said) == 1
+    embed(encoder, tokenizer, ["ka", long], language="aa", note=said.append)
+    assert any("1 of 2 texts in aa (the first is number 2) are longer" in note for note in said)
+
+
+def test_a_text_without_tokens_has_a_zero_vector_and_is_counted(encoder, tokenizer):
+    said: list[str] = []
+    found = embed(encoder, tokenizer, ["ka", "", ""], skip_special=True, note=said.append)
+    assert not found[:, 1:].any()
+    (note,) = said
+    assert note.startswith("2 of 3 texts have a zero vector")
+
+
+def test_a_line_of_50_megabytes_costs_nothing(encoder, tokenizer):
+    """Cut before it is tokenized: the rest would take gigabytes and minutes."""
+    line = "ka lo mitu " * (50_000_000 // 11)
+    begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = embed(encoder, tokenizer, [line, "ka"])
+    assert time.perf_counter() - begin < 2
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # KiB
+    short = embed(encoder, tokenizer, [line[:2000]])
+    torch.testing.assert_close(found[:, 0], short[:, 0])
+
+
+@pytest.mark.parametrize("positions", [8, 40, 512])
+def test_the_bound_of_characters_is_beyond_any_text_that_fits(tokenizer, positions):
+    """The longest token, repeated, fills the positions with a quarter of the bound."""
+    longest = max(
+        (t for t in tokenizer.get_vocab() if t not in tokenizer.all_special_tokens), key=len
+    )
+    text = " ".join([longest.strip("▁")] * positions)
+    assert len(text[: max_characters(tokenizer, positions)]) == len(text)

@@ -12,7 +12,7 @@ import pytest
 from isoglot import __version__
 from isoglot.errors import CorpusError, IsoglotError
 from isoglot.evaluation.embed import embed
-from isoglot.evaluation.evaluate import SCORERS, evaluate, evaluate_tasks
+from isoglot.evaluation.evaluate import evaluate, evaluate_tasks
 from isoglot.evaluation.settings import FeatureConfig
 from isoglot.model_results import (
     add_scores,
@@ -20,7 +20,6 @@ from isoglot.model_results import (
     existing_results,
 )
 from isoglot.results import Results, ResultsError, Score
-from isoglot.tasks import FINE_TUNED_KINDS, all_tasks
 from isoglot.tasks.bitext import UserPairs
 from isoglot.tasks.layouts import Layout
 from tests.tiny_corpus import words
@@ -29,30 +28,6 @@ embedding, retrieval = (
     import_module(f"isoglot.evaluation.{name}") for name in ("embed", "retrieval")
 )
 SETTINGS = FeatureConfig()
-
-
-@pytest.fixture
-def data(tmp_path):
-    """Tatoeba in two languages, a word alignment and the start of a BUCC."""
-    folder = tmp_path / "data"
-    (folder / "tatoeba").mkdir(parents=True)
-    for code, shift in (("deu", 0), ("swh", 3)):
-        first, second = words("aa")[shift : shift + 20], words("bb")[shift : shift + 20]
-        rows = "\n".join(f"{a} {b}\t{b} {a}" for a, b in zip(first, second, strict=True))
-        (folder / f"tatoeba/{code}-eng.tsv").write_text(rows, encoding="utf-8")
-    place = folder / "xlm-align/de-en"
-    place.mkdir(parents=True)
-    (place / "test.de").write_text("\n".join(words("aa")[:5]), encoding="utf-8")
-    (place / "test.en").write_text("\n".join(words("aa")[:5]), encoding="utf-8")
-    (place / "alignv2.txt").write_text("\n".join(f"{n} 1 1 S" for n in range(5)), encoding="utf-8")
-    place = folder / "bucc2018/de-en"
-    place.mkdir(parents=True)
-    for code in ("de", "en"):
-        rows = "\n".join(f"{code}-{n}\t{word}" for n, word in enumerate(words("aa")[:9]))
-        (place / f"de-en.training.{code}").write_text(rows, encoding="utf-8")
-    gold = "\n".join(f"de-{n}\ten-{n}" for n in range(6))
-    (place / "de-en.training.gold").write_text(gold, encoding="utf-8")
-    return folder
 
 
 def test_cells_are_scored_and_kept(folder, data, tmp_path):
@@ -71,7 +46,9 @@ def test_cells_are_scored_and_kept(folder, data, tmp_path):
     assert cells == {
         ("tatoeba", "de-en"), ("tatoeba", "sw-en"), ("alignment", "de-en"), ("bucc", "de-en"),
     }  # fmt: skip
-    assert {score.layer for score in results.scores} == {0, 1, 2, 3}
+    for task, layers in (("tatoeba", {0, 1, 2, 3, None}), ("alignment", {0, 1, 2, 3})):
+        assert {score.layer for score in results.scores if score.task == task} == layers
+    assert {len(score.data or "") for score in results.scores} == {16}
     aligned = [s for s in results.scores if s.metric == "aer"]
     assert [(s.value, s.higher_is_better, s.count) for s in aligned] == [(0.0, False, 5)] * 4
 
@@ -93,14 +70,21 @@ def test_all_true_pairs_are_mined_where_sides_are_equal(folder, data, tmp_path):
     assert recall[0] < 1, "the first token's embedding says nothing of the sentence"
 
 
-def test_the_threshold_of_mining_is_that_of_the_dev_part(folder, data, tmp_path):
-    "On the sample nothing is a translation, so that nothing may be taken from the test part."
+def test_the_threshold_of_mining_is_that_of_the_dev_part(folder, data, tmp_path, monkeypatch):
     place = data / "bucc2018/de-en"
     for code in ("de", "en"):
-        rows = "\n".join(f"{code}-{n}\t{word}" for n, word in enumerate(words("aa")[:9]))
+        rows = "\n".join(f"{code}-{n}\t{word}" for n, word in enumerate(words("aa")[9:13]))
         (place / f"de-en.sample.{code}").write_text(rows, encoding="utf-8")
-    (place / "de-en.sample.gold").write_text("", encoding="utf-8")
+    (place / "de-en.sample.gold").write_text("de-0\ten-0", encoding="utf-8")
+    asked: list[int] = []
+
+    def threshold(pairs, *, num_gold):
+        asked.append(num_gold)
+        return float("inf")
+
+    monkeypatch.setattr("isoglot.evaluation.mining.best_threshold", threshold)
     results = evaluate_tasks(folder, ["bucc"], data, SETTINGS, out=tmp_path / "r.json")
+    assert asked == [1] * 4, "one gold pair on dev, six on test; four layers"
     assert {s.value for s in results.scores if s.metric == "recall"} == {0.0}
 
 
@@ -207,13 +191,6 @@ def test_what_cannot_be_scored(folder, data, tmp_path):
     assert not out.exists(), "all is checked before anything is scored"
 
 
-def test_every_kind_of_task_has_a_scorer():
-    assert {task.kind for task in all_tasks()} == FINE_TUNED_KINDS | set(SCORERS)
-    for place in SCORERS.values():
-        module, _, function = place.partition(":")
-        assert callable(getattr(import_module(f"isoglot.evaluation.{module}"), function))
-
-
 class OwnTask(UserPairs):
     """A task that is not in the package."""
 
@@ -225,12 +202,40 @@ def test_tasks_of_your_own_with_pairs_and_without_a_file(folder, data, tmp_path)
     pairs = tmp_path / "aa-bb.tsv"
     pairs.write_text("ka\tlo\nlo\tka\n", encoding="utf-8")
     own = f"{__name__}:OwnTask"
-    results = evaluate(folder.parent, [own], data, pairs=[pairs], languages=["sw"])
+    results = evaluate(folder.parent, [own], data, pairs=[pairs], languages=["sw", "aa-bb"])
     assert {(s.task, s.language) for s in results.scores} == {
         ("own", "sw-en"), ("retrieval", "aa-bb"),
     }  # fmt: skip
     with pytest.raises(IsoglotError, match="nothing to score"):
         evaluate(folder)
+
+
+def test_languages_choose_files_of_pairs_too(folder, tmp_path):
+    files = [tmp_path / f"{name}.tsv" for name in ("deu-eng", "en-sw", "de-fr", "en-be-tarask")]
+    for file in files:
+        file.write_text("ka\tlo\nlo\tka\n", encoding="utf-8")
+
+    def scored(*languages: str) -> set[str]:
+        found = evaluate(folder, pairs=files, languages=languages or None)
+        return {score.language for score in found.scores}
+
+    assert scored() == {"de-en", "en-sw", "de-fr", "en-be_tarask"}
+    assert scored("de") == scored("deu") == {"de-en"}
+    assert scored("de", "fra") == {"de-en", "de-fr"}
+    assert scored("be-tarask", "sw-en") == {"en-be_tarask", "en-sw"}
+    with pytest.raises(CorpusError, match=r"none of the files of pairs .*deu-eng\.tsv"):
+        scored("tr")
+
+
+def test_data_in_several_folders(folder, data, tmp_path):
+    other = tmp_path / "other"
+    (other / "tatoeba").mkdir(parents=True)
+    (other / "tatoeba/por-eng.tsv").write_text("ka\tlo\nlo\tka\n", encoding="utf-8")
+    for languages in (["por", "deu"], ["pt", "de"]):
+        results = evaluate(folder, "tatoeba", [data, other], languages=languages)
+        assert {score.language for score in results.scores} == {"pt-en", "de-en"}
+    with pytest.raises(CorpusError, match="nowhere: there is no such folder"):
+        evaluate(folder, "tatoeba", [data, tmp_path / "nowhere"])
 
 
 def test_tasks_that_need_training_are_fine_tuned(folder, data, tmp_path, monkeypatch):
@@ -257,23 +262,31 @@ def test_the_results_file(folder, corpus, tmp_path):
     assert list(content) == [
         "schema", "isoglot", "model", "fingerprint", "scores", "averages",
     ]  # fmt: skip
-    assert content["schema"] == 4
+    assert content["schema"] == 5
     assert content["isoglot"] == __version__
     assert content["model"] == str(folder)
-    assert len(content["scores"]) == 3 * 4, "two directions, their mean; three layers, embeddings"
+    assert len(content["scores"]) == 3 * 5, (
+        "two directions, their mean; three layers, embeddings, exported vectors"
+    )
     assert content["scores"][1] == {
         "task": "retrieval",
-        "version": 1,
+        "version": 2,
         "language": "aa-bb",
         "metric": "accuracy@1 aa→bb",
         "value": results.scores[1].value,
         "count": 7,
         "higher_is_better": True,
+        "low": results.scores[1].low,
+        "high": results.scores[1].high,
+        "chance": None,
         "layer": 0,
         "seed": None,
         "scenario": None,
         "selection": None,
         "epoch": None,
+        "halves": list(results.scores[1].halves or ()),
+        "outcomes": None,
+        "data": results.scores[1].data,
         "commit": current_commit(),
     }
     assert [file.name for file in (tmp_path / "new").iterdir()] == ["results.json"]

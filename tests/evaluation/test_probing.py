@@ -12,6 +12,7 @@ from isoglot.errors import IsoglotError, ModelError
 from isoglot.evaluation.data import ScoringJob
 from isoglot.evaluation.probing import (
     ClozePrediction,
+    _choose_open,
     differing_predictions,
     predict_objects,
     score_probe,
@@ -158,3 +159,15 @@ def test_two_models_side_by_side(tmp_path):
     ((mine, theirs),) = differing_predictions(tmp_path / "a", tmp_path / "b")
     assert (mine["predicted"], mine["is_correct"]) == ("x", False)
     assert (theirs["predicted"], theirs["is_correct"]) == (fact.answers[0], True)
+
+
+def test_of_two_answers_that_are_equally_likely_the_one_with_fewer_tokens_is_kept(tokenizer):
+    prediction = ClozePrediction()
+    logs = torch.full((1, len(tokenizer)), -9.0)
+    logs[0, 7] = -1.0
+    _choose_open(prediction, logs, tokenizer)
+    first = prediction.text
+    longer = torch.full((2, len(tokenizer)), -9.0)
+    longer[:, 11] = -1.0
+    _choose_open(prediction, longer, tokenizer)
+    assert prediction.text == first == tokenizer.decode([7]).strip()

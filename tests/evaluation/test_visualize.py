@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 from transformers import AutoModel
@@ -14,6 +16,7 @@ from isoglot.evaluation.visualize import (
     VisualizationConfig,
     sentence_pairs_of_tasks,
     visualize_encoder,
+    word_pairs_of_tasks,
 )
 from isoglot.results import Results
 from isoglot.visualizations import Visualizations, VisualizationsError
@@ -143,3 +146,62 @@ def test_pairs_are_those_of_the_retrieval_tasks(tmp_path):
     assert list(found.values()) == [(["Guten Tag", "Ja"], ["Good day", "Yes"])]
     with pytest.raises(IsoglotError, match="name a retrieval task"):
         sentence_pairs_of_tasks(["xnli"], tmp_path)
+
+
+def dictionary(folder) -> None:
+    place = folder / "muse"
+    place.mkdir(parents=True)
+    rows = [f"{a} {b}" for a, b in zip(words("aa")[:9], words("bb")[:9], strict=True)]
+    rows.append(f"{words('aa')[0]} {words('bb')[9]}")
+    (place / "en-de.5000-6500.txt").write_text("\n".join(rows), encoding="utf-8")
+
+
+def test_words_of_dictionaries_are_mapped_from_the_embedding_table(
+    encoder, tokenizer, tmp_path, monkeypatch
+):
+    """Figure 2 of MLM-GC: every word once, in its language, by PCA to 3 dimensions."""
+    dictionary(tmp_path)
+    pairs = word_pairs_of_tasks(["muse", "tatoeba"], (tmp_path,))
+    assert pairs == {
+        "en-de": ([*words("aa")[:9]], [words("bb")[0], words("bb")[9], *words("bb")[1:9]])
+    }
+    reduced = []
+
+    def pca(components, **_):
+        class Kept:
+            def fit_transform(self, vectors):
+                reduced.append((components, torch.tensor(vectors)))
+                return vectors[:, :components]
+
+        return Kept()
+
+    monkeypatch.setattr("sklearn.decomposition.PCA", pca)
+    shown = visualize_encoder(encoder, tokenizer, {}, fingerprint="f", words=pairs)
+    assert shown.sentence_map is None
+    assert shown.word_map is not None
+    assert shown.word_map.layer is None
+    assert shown.word_map.method == "PCA to 3 dimensions, then t-SNE"
+    assert {code: len(places) for code, places in shown.word_map.points.items()} == {
+        "en": 9, "de": 10,
+    }  # fmt: skip
+    ((components, vectors),) = reduced
+    assert components == 3
+    table = encoder.model.get_input_embeddings().weight.detach()
+    order = [*words("aa")[:9], words("bb")[0], words("bb")[9], *words("bb")[1:9]]
+    for word, vector in zip(order, vectors, strict=True):
+        ids = tokenizer(word, add_special_tokens=False)["input_ids"]
+        torch.testing.assert_close(vector, table[ids].mean(dim=0))
+    few = VisualizationConfig(max_sentences=8)
+    shown = visualize_encoder(encoder, tokenizer, {}, fingerprint="f", words=pairs, settings=few)
+    assert shown.word_map is not None
+    assert [len(places) for places in shown.word_map.points.values()] == [4, 4]
+
+
+def test_a_file_of_an_earlier_version_has_no_map_of_words(tmp_path, shown):
+    file = tmp_path / "visualizations.json"
+    shown.write(file)
+    content = json.loads(file.read_text())
+    assert content["schema"] == 3
+    del content["word_map"]
+    file.write_text(json.dumps({**content, "schema": 2}))
+    assert Visualizations.read(file) == shown

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tokenizers import processors
 from transformers import AutoModel
 
-from isoglot.evaluation.embed import special_tokens
 from isoglot.evaluation.settings import FeatureConfig
+from isoglot.evaluation.tokenize_texts import special_tokens
 from isoglot.evaluation.word_alignment import (
     align_words,
     alignment_matrix,
@@ -209,3 +209,11 @@ def test_itermax_links_what_is_left():
     assert [3, 3] not in itermax(similar).nonzero().tolist(), "column 3 prefers row 2"
     similar[2, 3] = 0.1
     assert [3, 3] in itermax(similar).nonzero().tolist()
+
+
+def test_pairs_with_one_long_side_are_counted_as_cut(encoder, tokenizer):
+    notes: list[str] = []
+    long = pair(words("aa")[:1], words("bb")[:90])
+    align_words(encoder, tokenizer, [long, PAIRS[0]], FeatureConfig(), note=notes.append)
+    assert len(notes) == 1
+    assert notes[0].startswith("1 of 2 pairs")

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from isoglot.evaluation.data import ScoringJob
-from isoglot.evaluation.embed import tokenize_words
 from isoglot.evaluation.settings import FeatureConfig
+from isoglot.evaluation.tokenize_texts import tokenize_words
 from isoglot.evaluation.word_vectors import (
     csls,
     score_analogy,
@@ -17,6 +17,7 @@ from isoglot.evaluation.word_vectors import (
     score_similarity,
     word_vectors,
 )
+from isoglot.intervals import correlation_interval
 from isoglot.tasks import find_task
 from isoglot.tasks.base import TaskSplit
 from tests.tiny_corpus import words
@@ -33,8 +34,8 @@ def vectors(encoder, tokenizer, wanted):
     """Depth (None for the table) -> word -> vector."""
     unique = list(dict.fromkeys(wanted))
     return {
-        found.layer: dict(zip(unique, found.raw(unique).double().tolist(), strict=True))
-        for found in word_vectors(encoder, tokenizer, unique)
+        found.layer: dict(zip(unique, found.raw(unique, "aa").double().tolist(), strict=True))
+        for found in word_vectors(encoder, tokenizer, [(word, "aa") for word in unique])
     }
 
 
@@ -46,9 +47,9 @@ def test_the_table_is_the_mean_of_a_words_pieces(encoder, tokenizer):
     word = words("aa")[0]
     ids = tokenizer(word, add_special_tokens=False)["input_ids"]
     table = encoder.model.get_input_embeddings().weight.detach()
-    found = next(iter(word_vectors(encoder, tokenizer, [word])))
+    found = next(iter(word_vectors(encoder, tokenizer, [(word, "aa")])))
     assert found.layer is None
-    torch.testing.assert_close(found.raw([word])[0], table[ids].mean(dim=0))
+    torch.testing.assert_close(found.raw([word], "aa")[0], table[ids].mean(dim=0))
     assert tokenize_words(tokenizer, [word, "x"])[0] == ids
     assert tokenize_words(tokenizer, []) == []
 
@@ -139,18 +140,40 @@ def test_similarity(encoder, tokenizer, tmp_path):
     some = words("aa")[:12]
     rows = [f"{some[i]}\t{some[i + 6]}\t{i}.5" for i in range(6)]
     (tmp_path / "word_similarity/en.mine.txt").write_text("\n".join(rows), encoding="utf-8")
+    other = "\n".join(f"{some[i]}\t{some[i + 5]}\t{-i}.5" for i in range(5))
+    (tmp_path / "word_similarity/en.other.txt").write_text(other, encoding="utf-8")
     task = find_task("word-similarity")
     part = task.find_split(tmp_path, "en", "test")
     found = by_metric(score_similarity(ScoringJob(encoder, tokenizer, task, part, SETTINGS)))
     for layer, vector in vectors(encoder, tokenizer, some).items():
         cosines = [cosine(vector[some[i]], vector[some[i + 6]]) for i in range(6)]
+        cosines += [cosine(vector[some[i]], vector[some[i + 5]]) for i in range(5)]
         expected = task.score(task.read(part), cosines, "en")
         assert found["spearman", layer].value == pytest.approx(expected["spearman"])
+        below, above = [], []
+        for name, count in (("mine", 6), ("other", 5)):
+            one = found[f"spearman {name}", layer]
+            assert one.count == count
+            assert (one.low, one.high) == correlation_interval(one.value, count)
+            assert one.low is not None
+            assert one.high is not None
+            below.append(one.value - one.low)
+            above.append(one.high - one.value)
+        mean = found["spearman", layer]
+        ends = mean.value - math.hypot(*below) / 2, mean.value + math.hypot(*above) / 2
+        assert (mean.low, mean.high) == pytest.approx(ends)
+        assert mean.high is not None
+        assert mean.high <= 1
 
 
 def test_most_takes_the_top(encoder, tokenizer, lexicon):
     task, part = lexicon
     few = FeatureConfig(limit=3)
     found = score_lexicon(ScoringJob(encoder, tokenizer, task, part, few))
-    assert {(score.count, score.scenario) for score in found} == {(3, "limit=3")}
+    assert {score.scenario for score in found} == {"limit=3"}
+    counts = {score.metric: score.count for score in found}
+    assert {name: count for name, count in counts.items() if "cosine" not in name} == {
+        name: 3 for name in counts if "cosine" not in name
+    }
+    assert counts["cosine"] == counts["cosine table"] == 4, "one word has two translations"
     assert isinstance(part, TaskSplit)

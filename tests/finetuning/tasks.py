@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import override
 
-from isoglot.finetuning.finetune import finetune_task
+from isoglot.finetuning.finetune import train_jobs
+from isoglot.finetuning.jobs import SaveConfig, jobs_to_do
 from isoglot.finetuning.plan import FinetunePlan
 from isoglot.finetuning.settings import FinetuneRequest
+from isoglot.model_results import fingerprint
 from isoglot.results import Score
 from isoglot.tasks.base import Metric, Split, Task, TaskSplit
 from isoglot.tasks.examples import Answer, LabeledText, Question
@@ -25,7 +27,7 @@ class PairTask(Task[LabeledText, str]):
 
     name = "pairs"
     line = ""
-    kind: ClassVar = "classify"
+    kind: ClassVar = "text-classification"
     version = 1
     metrics: ClassVar = (Metric(name="accuracy"),)
     paper = ""
@@ -145,7 +147,14 @@ def finetuned(
     data: Path,
     request: FinetuneRequest,
     train_task: Task[Any, Any] | None = None,
+    *,
+    finished: Sequence[Score] = (),
+    save_models: Path | None = None,
+    save_predictions: Path | None = None,
     **options: Any,
 ) -> Iterator[list[Score]]:
     """The scores of each training of a task."""
-    return finetune_task(folder, FinetunePlan(task, data, request, train_task), **options)
+    plan = FinetunePlan(task, data, request, train_task)
+    save = SaveConfig(models=save_models, predictions=save_predictions)
+    jobs = jobs_to_do(plan, folder, fingerprint(folder), finished=finished, save=save)
+    return train_jobs(folder, plan, list(jobs), **options)

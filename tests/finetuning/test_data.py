@@ -135,7 +135,7 @@ def test_a_few_examples_evenly_spaced(folder, tmp_path):
 
     few = request(targets=("aa",), max_test_examples=3)
     ((score,),) = finetuned(folder, Listening(), tmp_path, few)
-    assert counted == [["test 0", "test 4", "test 8"]]
+    assert max(counted, key=len) == ["test 0", "test 4", "test 8"]
     assert score.count == 3
     assert "max_test_examples=3" in str(score.scenario)
 
@@ -154,4 +154,6 @@ class AnswerableTask(SquadV2):
 
 def test_questions_that_all_have_an_answer(folder, tmp_path):
     (scores,) = finetuned(folder, AnswerableTask(), tmp_path, request(max_length=24))
-    assert [score.metric for score in scores] == ["f1", "exact", "HasAns_f1", "HasAns_exact"]
+    assert [score.metric for score in scores] == [
+        "f1", "exact", "HasAns_f1", "HasAns_exact", "best_f1", "best_exact",
+    ]  # fmt: skip

@@ -179,8 +179,11 @@ def test_progress_reaches_its_end(folder, tmp_path):
             progress=lambda *news: told.append(news),
         )
     )
-    assert [done for _, done, _ in told] == [1, 2, 3]
-    assert {total for _, _, total in told} == {3}
+    name = "pairs zero-shot from aa seed 0"
+    assert told == [
+        *((name, done, 3) for done in (1, 2, 3)),
+        *((f"{name}, scoring", done, 3) for done in (0, 1, 2, 3)),
+    ]
 
 
 def test_a_folder_without_a_model_is_named(tmp_path):
@@ -197,8 +200,24 @@ def test_a_bare_encoder_is_kept_without_a_head(folder, tmp_path):
         place = tmp_path / f"kept-{complete}"
         list(finetuned(start, PairTask(), tmp_path, request(), save_models=place))
         (kept,) = place.iterdir()
-        *_, missing = load_masked_lm(str(kept / "encoder"), dropout=None)
+        missing = load_masked_lm(str(kept / "encoder"), dropout=None).missing
         assert (not missing) == complete
+
+
+def test_new_weights_and_files_that_are_not_read_are_told(folder, tmp_path):
+    place = tmp_path / "nli/xnli"
+    place.mkdir(parents=True)
+    rows = "".join(f"kalo\tmi\t{label}\n" for label in ("neutral", "entailment"))
+    for split in ("train", "dev", "test"):
+        (place / f"en.{split}.tsv").write_text(f"premise\thypo\tlabel\n{rows}", encoding="utf-8")
+    (place / "hr.test.json").touch()
+    said: list[str] = []
+    settings = {"epochs": 1, "selection": "last"}
+    finetune.finetune(
+        folder, ["xnli"], tmp_path, protocol="testbed", settings=settings, seeds=2, note=said.append
+    )
+    assert [note.split(":")[0] for note in said] == ["There, and not read as xnli", str(folder)]
+    assert "classifier.dense, classifier.out_proj newly initialized" in said[1]
 
 
 def test_the_public_function_returns_scores_and_keeps_them_in_a_file(folder, tmp_path, monkeypatch):

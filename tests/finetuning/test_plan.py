@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from isoglot.errors import CorpusError, IsoglotError, RecipeError
 from isoglot.finetuning.plan import FinetunePlan, training_specs
+from isoglot.finetuning.protocols import build_request
 from isoglot.finetuning.settings import FinetuneRequest, ScenarioConfig
 from isoglot.tasks import find_task
 from isoglot.tasks.base import TaskSplit
@@ -67,7 +68,9 @@ class Borrower(PairTask):
         return [part for part in super().splits(folder) if part.name != "train"]
 
 
-def test_only_transfer_borrows_another_tasks_training_data():
+def test_only_transfer_borrows_another_tasks_training_data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    NOWHERE.mkdir()
     with pytest.raises(CorpusError, match=r"no files of xnli to train on.*--train-on"):
         planned(Borrower())
     with pytest.raises(CorpusError, match=r"no files of esxnli to train on.*--train-on"):
@@ -89,7 +92,9 @@ def test_a_task_that_is_not_trained_for_is_sent_to_evaluate():
 
 
 def test_a_task_cannot_be_trained_on_one_of_another_kind():
-    with pytest.raises(IsoglotError, match=r"kinds differ \(classify and span\)"):
+    with pytest.raises(
+        IsoglotError, match=r"kinds differ \(text-classification and question-answering\)"
+    ):
         planned(PairTask(), train_task=find_task("squad"))
 
 
@@ -159,3 +164,19 @@ def test_faults_are_named():
         ScenarioConfig(name="zeroshot")  # type: ignore[arg-type]
     with pytest.raises(RecipeError, match="give one source"):
         ScenarioConfig(name="translate-train", sources=("en", "de"))
+
+
+def test_training_and_test_data_may_be_in_different_folders(tmp_path):
+    row = "sentence1\tsentence2\tlabel\na\tb\tneutral\n"
+    for name in ("train/en.train", "train/en.dev", "test/por.test", "test/swa.test"):
+        file = tmp_path / name.split("/")[0] / "nli/xnli" / f"{name.split('/')[1]}.tsv"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(row)
+    request = build_request("zero-shot", ["eng"], ["por", "swh"], None, "xtreme", {}, 1)
+    folders = tmp_path / "train", tmp_path / "test"
+    (spec,) = FinetunePlan(find_task("xnli"), folders, request).trainings
+    assert (spec.train_languages, spec.test_languages) == (("en",), ("pt", "sw"))
+    with pytest.raises(CorpusError, match="test has no files of xnli to train on"):
+        FinetunePlan(find_task("xnli"), tmp_path / "test", request)
+    with pytest.raises(CorpusError, match="nowhere: there is no such folder"):
+        FinetunePlan(find_task("xnli"), NOWHERE, request)

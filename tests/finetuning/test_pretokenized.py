@@ -17,7 +17,6 @@ from isoglot.finetuning.question_answering import QuestionAnsweringHead
 from isoglot.finetuning.settings import FinetuneRequest, ScenarioConfig
 from isoglot.tasks.examples import Answer, MultipleChoice, Question
 from isoglot.tasks.pretokenized import (
-    PretokenizedQuestion,
     pretokenize_examples,
 )
 from tests.finetuning.tasks import PairTask, finetuned
@@ -46,7 +45,7 @@ CONTEXT = "kalo(mitu)sera, nope:  tulo(sera;mi)  kalo."
 def test_answers_are_the_contexts_own_characters(dividing, settings, answer):
     head = QuestionAnsweringHead(dividing, settings, [])
     (example,) = pretokenize_examples([asked_about(CONTEXT, answer)], "aa", head.pretokenization)
-    assert isinstance(example, PretokenizedQuestion)
+    assert example.split_context is not None
     assert example.question == "kalo , mitu ?"
     assert example.split_context == "kalo ( mitu ) sera , nope : tulo ( sera ; mi ) kalo ."
     training = head.windows([example], training=True)

@@ -64,7 +64,11 @@ def test_the_values_are_the_papers(where, values):
 def test_what_the_text_says_besides():
     xnli, mlqa = find_task("xnli"), find_task("mlqa")
     assert settings_of("xlm-k", xnli, "zero-shot").selection == "all-dev"
+    for task, length in (("xnli", 256), ("conll", 256), ("mlqa", 384)):  # XGLUE's script
+        assert settings_of("xlm-k", find_task(task)).max_length == length
     assert settings_of("ppa", xnli, "translate-train").code_switch
+    for name in ("ppa", "mlm-gc"):  # PPA 2.3, MLM-GC 5.3: a linear classifier on the encoder
+        assert settings_of(name, xnli).pooler == "none"
     assert settings_of("ppa", mlqa, "translate-train").max_length == 386
     assert [PROTOCOLS[n].seeds for n in ("xlm-k", "ernie-m-base", "metaxlm")] == [4, 5, 5]
 

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import os
+import shutil
+import string
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
 
 from isoglot.finetuning.question_answering import NO_ANSWER, QuestionAnsweringHead
-from isoglot.tasks.examples import Question
+from isoglot.tasks import find_task
+from isoglot.tasks.examples import Answer, Question
 from tests.finetuning.tasks import questions
 
 
@@ -88,7 +95,98 @@ def test_no_answer_wins_only_where_training_had_such_questions(folder, settings)
     assert QuestionAnsweringHead(folder, settings, []).decode(asked, pieces, nothing) != [""]
 
 
+def test_no_answer_needs_a_lead_over_the_best_span(folder, settings):
+    asked = [replace(questions(1)[0], answers=())]
+    lead = {}
+    for threshold in (0.0, 100.0):
+        head = QuestionAnsweringHead(
+            folder, replace(settings, null_threshold=threshold), [NO_ANSWER]
+        )
+        windows = head.windows(asked, training=False)
+        logits = []
+        for number, window in enumerate(windows):
+            scores = torch.zeros(len(window.sequences[0]["input_ids"]))
+            scores[0] = 5.0 + number  # the lowest of all windows counts
+            logits.append((scores, scores))
+        (answer,) = head.decode(asked, windows, logits)
+        assert answer.null_odds == 10.0
+        assert asked[0].context[answer.start : answer.end] == answer.best != ""
+        lead[threshold] = str(answer)
+    assert lead == {0.0: "", 100.0: answer.best}
+
+
 def test_a_question_longer_than_the_window_leaves_room_for_the_context(head):
     asked = [replace(questions(1)[0], question=" ".join(["kalo"] * 200))]
     pieces = head.windows(asked, training=True)
     assert any(piece.targets["start_positions"] != 0 for piece in pieces)
+
+
+@pytest.fixture
+def byte_fallback(folder, tmp_path) -> Path:
+    """The model with a Unigram tokenizer that knows no Thai letter."""
+    place = tmp_path / "byte-fallback"
+    shutil.copytree(folder, place)
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    known = [(piece, 0.0) for piece in special] + [("▁", -2.0)]
+    known += [(f"<0x{byte:02X}>", -8.0) for byte in range(256)]
+    known += [(letter, -5.0) for letter in string.ascii_letters + string.digits]
+    tokenizer = Tokenizer(models.Unigram(known, unk_id=3, byte_fallback=True))
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    named = {"bos": "<s>", "eos": "</s>", "cls": "<s>", "sep": "</s>", "pad": "<pad>"}
+    named["unk"] = "<unk>"
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        **{f"{name}_token": piece for name, piece in named.items()},
+    ).save_pretrained(place)
+    return place
+
+
+def answers_of_a_sure_model(head: QuestionAnsweringHead, asked: list[Question]) -> list[str]:
+    return [*head.decode(asked, head.windows(asked, training=False), sure(head, asked))]
+
+
+def test_answers_in_a_script_that_the_tokenizer_reads_in_bytes(byte_fallback, settings):
+    """All bytes of a run have its offsets, in tokenizers: a question of Thai was never truncated,
+    which tokenizers refuses, and an answer was a whole sentence."""
+    head = QuestionAnsweringHead(byte_fallback, replace(settings, max_length=64), [])
+    context = "ประเทศไทยตั้งอยู่ในเอเชียตะวันออกเฉียงใต้ เมืองหลวงคือกรุงเทพ นำเข้า 10 ครั้ง"
+    asked = [
+        Question(
+            id=text,
+            question="ประเทศไทยอยู่ที่ไหน" * 5,
+            context=context,
+            answers=(Answer(text=text, start=context.index(text)),),
+        )
+        for text in ("ไทย", "กรุงเทพ", "นำเข้า", "10")
+    ]
+    windows = head.windows(asked, training=True)
+    assert all(len(window.sequences[0]["input_ids"]) <= 64 for window in windows)
+    assert len(windows) > len(asked)
+    assert answers_of_a_sure_model(head, asked) == [question.id for question in asked]
+
+
+def test_documents_of_tydiqa(byte_fallback, settings):
+    """Bytes of annotations become characters, tokens, and bytes again."""
+    task = find_task("tydiqa-primary")
+    data = Path(__file__).parents[1] / "tasks/fixtures"
+    head = QuestionAnsweringHead(byte_fallback, replace(settings, max_length=64), [NO_ANSWER])
+    for language in ("sw", "th"):
+        asked = task.read(task.find_split(data, language, "dev"))
+        said = head.decode(asked, head.windows(asked, training=False), sure(head, asked))
+        assert task.score(asked, said, language)["minimal_f1"] == 1.0
+
+
+@pytest.mark.slow
+def test_xquad_in_thai(byte_fallback, settings):
+    data = os.environ.get("ISOGLOT_DATA")
+    if data is None:
+        pytest.skip("ISOGLOT_DATA is not set")
+    settings = replace(settings, max_length=384, stride=128, max_answer_tokens=384)
+    head = QuestionAnsweringHead(byte_fallback, settings, [])
+    head.max_length = 384  # the tiny model has fewer positions, and is not run
+    task = find_task("xquad")
+    asked = task.read(task.find_split(Path(data), "th", "test"))[:100]
+    said = answers_of_a_sure_model(head, asked)
+    assert said == [question.answers[0].text.strip() for question in asked]

@@ -1,4 +1,4 @@
-""" """
+"""Learning rates by layer, batches, the selected epoch, and losses that are not finite."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForSequenceClassification
 
+from isoglot.errors import ModelError
 from isoglot.finetuning.classification import SequenceClassificationHead
 from isoglot.finetuning.head import Window
+from isoglot.finetuning.predict import predict
 from isoglot.finetuning.question_answering import QuestionAnsweringHead
 from isoglot.finetuning.settings import FinetuneConfig
 from isoglot.finetuning.train import (
@@ -56,6 +58,30 @@ def test_a_warm_up_that_never_ends_moves_little(folder, settings, tmp_path):
     plain = changes(folder, replace(settings, warmup_ratio=0.0), tmp_path)
     warming = changes(folder, replace(settings, warmup_steps=1000), tmp_path)
     assert 0 < warming["words"] < 0.05 * plain["words"]
+
+
+@pytest.mark.parametrize("bad", ["nan", "inf"])
+def test_a_loss_that_is_not_finite_stops_with_step_and_rate(folder, settings, tmp_path, bad):
+    settings = replace(settings, warmup_ratio=0.0)
+    head = SequenceClassificationHead(folder, settings, ["x", "y"])
+    model = head.load_model()
+    best = BestEpoch(None, tmp_path, higher_is_better=True)
+    pieces = head.windows(EXAMPLES, training=True)
+    steps = 0
+
+    def spoil(*_: object) -> None:
+        nonlocal steps
+        steps += 1
+        if steps == 3:
+            with torch.no_grad():
+                model.classifier.out_proj.bias[0] = float(bad)
+
+    model.register_forward_pre_hook(spoil)
+    said = r"at step 3 of 8 \(learning rate 0.00075\).*--set learning_rate=0.0001\)"
+    with pytest.raises(ModelError, match=said):
+        train(model, head, pieces, [], settings, seed=0, scratch=tmp_path, best=best)
+    with pytest.raises(ModelError, match="logits that are not finite"):
+        predict(model, head, EXAMPLES)
 
 
 def test_pairs_reach_the_model_in_one_batch(folder, settings, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,10 +12,14 @@ from hypothesis import strategies as st
 
 from isoglot.models.attention import (
     LOCAL_LAYER,
+    MAX_CUDNN_MASK_LENGTH,
     NO_MASK,
+    _kernel_options,
+    attention_kernels,
     build_masks,
     fastest_implementation,
     mask_function,
+    packed_attention,
 )
 from isoglot.types import MaskRule
 from tests.models.tiny import (
@@ -171,3 +176,141 @@ def test_rows_shorter_than_a_block_do_not_use_flex_on_a_gpu(tokens, expected):
     rows = SimpleNamespace(ids=ids, unmasked=False)
     config = tiny_encoder("xlm-r").model.config
     assert fastest_implementation(rows, config, torch.float32) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("capability", "tokens", "expected"),
+    [
+        ((8, 0), 128, "flex"),
+        ((9, 0), 128, "cudnn"),
+        ((9, 0), MAX_CUDNN_MASK_LENGTH, "cudnn"),
+        ((9, 0), MAX_CUDNN_MASK_LENGTH + 1, "flex"),
+        ((10, 0), 128, "cudnn"),
+    ],
+)
+def test_cudnn_is_for_hopper_and_masks_that_are_short(monkeypatch, capability, tokens, expected):
+    monkeypatch.setattr("isoglot.models.attention._capability", lambda _: capability)
+    ids = SimpleNamespace(is_cuda=True, shape=(2, tokens), device=torch.device("cuda"))
+    rows: Any = SimpleNamespace(ids=ids, unmasked=False)
+    config = tiny_encoder("xlm-r").model.config
+    assert fastest_implementation(rows, config, torch.bfloat16) == expected
+
+
+@pytest.mark.parametrize(("width", "wide_blocks"), [(32, True), (64, True), (65, False)])
+def test_large_blocks_are_for_narrow_heads_on_hopper(monkeypatch, width, wide_blocks):
+    monkeypatch.setattr("isoglot.models.attention._capability", lambda _: (9, 0))
+    query: Any = SimpleNamespace(
+        shape=(1, 2, 128, width), dtype=torch.bfloat16, is_cuda=True, device=torch.device("cuda")
+    )
+    assert (_kernel_options(query) is not None) is wide_blocks
+
+
+def test_the_longest_mask_of_cudnn_is_the_one_that_was_measured():
+    """docs/speed.md: beyond 512 tokens reading the mask costs more than it saves."""
+    assert MAX_CUDNN_MASK_LENGTH == 512
+
+
+def slow_attention(query, key, value, seen, scale):
+    """Attention in float64, one query at a time; grouped heads share keys and values."""
+    found = torch.zeros(query.shape, dtype=torch.float64)
+    share = query.shape[1] // key.shape[1]
+    for b, h, q in np.ndindex(*query.shape[:3]):
+        scores = [
+            scale * float(query[b, h, q].double() @ key[b, h // share, k].double())
+            if seen[b, q, k]
+            else float("-inf")
+            for k in range(key.shape[2])
+        ]
+        weights = np.exp(np.array(scores) - max(scores))
+        weights /= weights.sum()
+        for k, weight in enumerate(weights):
+            found[b, h, q] += weight * value[b, h // share, k].double()
+    return found.transpose(1, 2)
+
+
+@eager_flex
+@pytest.mark.parametrize(
+    ("implementation", "scaling", "num_keys"),
+    [("sdpa", None, 4), ("sdpa", 0.3, 2), ("sdpa", 0.3, 1), ("flex", 0.3, 2)],
+)
+def test_attention_is_that_of_the_textbook(implementation, scaling, num_keys):
+    """The scale, the mask and the grouping of heads; by default the scale is 1 / sqrt(D)."""
+    rng = np.random.default_rng(5)
+    rules = (MaskRule.FULL, MaskRule.TRANSLATE, MaskRule.GENERATE)
+    sequences = [[random_tokens(rng, rule, 5) for rule in rules[row:]] for row in range(2)]
+    rows = pack(sequences, 17)
+    config = SimpleNamespace(layer_types=None)
+    torch.manual_seed(0)
+    query = torch.randn(2, 4, 17, 8)
+    key, value = torch.randn(2, num_keys, 17, 8), torch.randn(2, num_keys, 17, 8)
+    mask = build_masks(rows, config, implementation, torch.float32)
+    assert not isinstance(mask, dict)
+    found, weights = packed_attention(torch.nn.Module(), query, key, value, mask, scaling=scaling)
+    assert weights is None
+    expected = slow_attention(query, key, value, slow_mask(rows), scaling or 8**-0.5)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
+    assert found.is_contiguous()
+
+
+def test_a_placeholder_is_no_mask():
+    torch.manual_seed(0)
+    query, key, value = torch.randn(3, 1, 2, 5, 4).unbind()
+    none, _ = packed_attention(torch.nn.Module(), query, key, value, None)
+    placeholder, _ = packed_attention(torch.nn.Module(), query, key, value, torch.zeros(NO_MASK))
+    assert torch.equal(none, placeholder)
+    with pytest.raises(AssertionError, match="dropout is switched off"):
+        packed_attention(torch.nn.Module(), query, key, value, None, dropout=0.1)
+
+
+@pytest.mark.parametrize(
+    ("implementation", "deterministic", "expected"),
+    [
+        ("sdpa", False, ["FLASH_ATTENTION", "EFFICIENT_ATTENTION", "MATH"]),
+        ("cudnn", False, ["CUDNN_ATTENTION", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "MATH"]),
+        ("sdpa", True, ["MATH"]),
+        ("flex", False, None),
+    ],
+)
+def test_the_kernels_that_sdpa_may_use(monkeypatch, implementation, deterministic, expected):
+    asked: list[list[str]] = []
+
+    def kernel(backends, *, set_priority):
+        assert set_priority
+        asked.append([backend.name for backend in backends])
+        return nullcontext()
+
+    monkeypatch.setattr("isoglot.models.attention.sdpa_kernel", kernel)
+    monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: deterministic)
+    attention_kernels(implementation)
+    assert asked == [], "without a GPU there is one kernel"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    attention_kernels(implementation)
+    assert asked == ([] if expected is None else [expected])
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "cudnn"),
+        ({"dtype": torch.float32}, "flex"),
+        ({"dtype": torch.float16}, "cudnn"),
+        ({"key_heads": 2}, "cudnn"),
+        ({"key_heads": 1}, "flex"),
+        ({"deterministic": True}, "flex"),
+        ({"tokens": 4096}, "flex"),
+        ({"tokens": 4096, "unmasked": True}, "cudnn"),
+        ({"tokens": 127}, "cudnn"),
+        ({"tokens": 127, "deterministic": True}, "sdpa"),
+    ],
+)
+def test_each_condition_of_cudnn(monkeypatch, changes, expected):
+    case = {"dtype": torch.bfloat16, "key_heads": None, "deterministic": False, "tokens": 256}
+    case |= {"unmasked": False, **changes}
+    monkeypatch.setattr("isoglot.models.attention._capability", lambda _: (9, 0))
+    deterministic = case["deterministic"]
+    monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: deterministic)
+    ids = SimpleNamespace(is_cuda=True, shape=(2, case["tokens"]), device=torch.device("cuda"))
+    rows: Any = SimpleNamespace(ids=ids, unmasked=case["unmasked"])
+    config = SimpleNamespace(num_attention_heads=2, num_key_value_heads=case["key_heads"])
+    dtype: Any = case["dtype"]
+    assert fastest_implementation(rows, config, dtype) == expected

@@ -237,3 +237,32 @@ def test_the_compiled_gradient_is_the_same(dtype):
     assert found.dtype == expected.dtype == dtype
     torch.testing.assert_close(found, expected)
     assert (found[3] == 0).all()
+
+
+def test_a_row_that_is_ignored_has_no_loss_of_its_own():
+    """Without the help of a weight that is zero."""
+    torch.manual_seed(0)
+    features, words = torch.randn(3, 6), torch.randn(11, 6)
+    targets = torch.tensor([4, IGNORE, 2])
+    losses, correct = lm_head.fused_linear_cross_entropy(features, words, None, targets)
+    expected = F.cross_entropy(features @ words.T, targets, reduction="none", ignore_index=IGNORE)
+    torch.testing.assert_close(losses, expected)
+    assert losses[1] == 0
+    assert not correct[1]
+
+
+def test_only_a_gpu_needs_multiples_of_eight():
+    features = torch.zeros(2, 3)
+    assert lm_head._multiple(features) == 1
+    assert lm_head._multiple(features.as_subclass(OnGPU)) == 8
+
+
+def test_a_head_that_cannot_run_without_its_product_is_run_whole():
+    encoder = tiny_encoder("xlm-r")
+
+    def refuse(_module, _given, logits):
+        if logits.shape[-1] != VOCABULARY:
+            raise TypeError
+
+    encoder.model.lm_head.register_forward_hook(refuse)
+    assert not LMHead(encoder.model).ends_with_output_embeddings

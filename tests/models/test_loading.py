@@ -43,12 +43,12 @@ def test_a_bare_encoder_gets_a_new_head_and_half_a_one_is_refused(tmp_path):
 
 
 def test_missing_folder_is_named(tmp_path):
-    with pytest.raises(ModelError, match=r"no model folder .*nowhere"):
+    with pytest.raises(ModelError, match=r"no folder .*nowhere.*Give a Hugging Face folder"):
         Encoder.from_pretrained(str(tmp_path / "nowhere"))
 
 
 def test_folder_without_a_model_is_named(tmp_path):
-    with pytest.raises(ModelError, match=f"{tmp_path} cannot be loaded"):
+    with pytest.raises(ModelError, match=f"{tmp_path} holds no model"):
         Encoder.from_pretrained(str(tmp_path))
 
 

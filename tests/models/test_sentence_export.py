@@ -4,15 +4,20 @@ import json
 
 import pytest
 import torch
-from transformers import AutoTokenizer
+from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
 from isoglot.errors import ModelError
-from isoglot.evaluation.embed import pad_rows
+from isoglot.evaluation.embed import embed, pad_rows
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
 from isoglot.models.export import export_encoder
-from isoglot.models.sentence_export import SentenceHead, export_sentence_transformers
+from isoglot.models.sentence_export import (
+    SentenceHead,
+    export_sentence_transformers,
+    sentence_limitations,
+)
 from isoglot.objectives.contrast.pooling import Pooling, Projection, ProjectionConfig, pool
+from tests.models.tiny import ARCHITECTURES, CONFIGS
 
 SENTENCES = ["kalo mi tu.", "бода ги", "zhaquo xi wue vy. jax", "se"]
 HEADS: dict[str, tuple[Pooling, ProjectionConfig]] = {
@@ -79,7 +84,65 @@ def test_what_it_writes_does_not_need_the_package(model, tmp_path):
         for number in (3, 4)
     ]
     assert [name.rsplit(".", 1)[1] for name in functions] == ["ReLU", "Identity"]
-    assert (out / "model.safetensors").read_bytes() == (model / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_nothing_is_missing_and_nothing_unexpected(architecture, corpus, tmp_path, caplog):
+    """By transformers' own report, which it logs when a folder is loaded."""
+    package = pytest.importorskip("sentence_transformers")
+    config = CONFIGS[architecture]()
+    config.vocab_size = corpus.vocabulary.size
+    AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path / "start")
+    encoder = Encoder.from_pretrained(str(tmp_path / "start"))
+    export_encoder(
+        encoder, tmp_path / "m", tokenizer_folder=corpus.tokenizer_folder, card="# card\n"
+    )
+    head = SentenceHead(pooling="mean")
+    export_sentence_transformers(tmp_path / "m", tmp_path / "out", head, max_length=64)
+    _, report = AutoModel.from_pretrained(tmp_path / "out", output_loading_info=True)
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+    caplog.clear()
+    package.SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(["ka"])
+    said = "".join(record.getMessage() for record in caplog.records)
+    assert "MISSING" not in said
+    assert "UNEXPECTED" not in said
+
+
+@pytest.mark.parametrize("architecture", ["xlm-r", "albert"])
+def test_language_embeddings_become_their_mean(architecture, corpus, tmp_path):
+    package = pytest.importorskip("sentence_transformers")
+    config = CONFIGS[architecture]()
+    config.vocab_size = corpus.vocabulary.size
+    AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path / "start")
+    settings = ModelConfig(init_from=str(tmp_path / "start"), language_embeddings="all")
+    encoder = Encoder.from_pretrained(str(tmp_path / "start"), settings, languages=("aa", "bb"))
+    assert encoder.languages is not None
+    torch.nn.init.normal_(encoder.languages.weight)
+    folder = tmp_path / "m"
+    export_encoder(encoder, folder, tokenizer_folder=corpus.tokenizer_folder, card="")
+    (limitation,) = sentence_limitations(folder)
+    assert "mean of the languages' embeddings" in limitation
+    head = SentenceHead(pooling="mean")
+    export_sentence_transformers(folder, tmp_path / "out", head, max_length=64)
+    opened = package.SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    with torch.no_grad():
+        encoder.languages.weight.copy_(encoder.languages.weight.mean(dim=0).repeat(2, 1))
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    expected = embed(encoder.eval(), tokenizer, SENTENCES, language="aa")[-1]
+    found = torch.tensor(opened.encode(SENTENCES))
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+
+
+def test_a_card_of_its_own_and_how_a_vector_is_made(model, tmp_path):
+    _, head = head_of("paper")
+    export_sentence_transformers(model, tmp_path / "out", head, max_length=96, card="# mine\n")
+    assert (tmp_path / "out" / "README.md").read_text() == "# mine\n"
+    said = "the state of the first token, normalized, projected to 32 and 12 dimensions"
+    assert head.describe() == said
+    assert (
+        SentenceHead(pooling="mean", normalize="after").describe() == "the mean state, normalized"
+    )
 
 
 def test_another_folder_is_not_overwritten(model, tmp_path):

@@ -137,6 +137,15 @@ def test_the_decoder_begins_as_the_encoder_is_now(corpus):
         assert all(row.equal(table[first]) for row in table[size : size + 3])
 
 
+def test_language_tokens_that_an_encoder_objective_trained_stay(corpus):
+    found = build_seq2seq(corpus)
+    size = corpus.vocabulary.size
+    before = [table[size:].clone() for table in found._embedding_tables()]
+    found.init_decoder(language_tokens_trained=True)
+    for table, own in zip(found._embedding_tables(), before, strict=True):
+        assert table[size:].equal(own)
+
+
 def test_it_writes_no_further_than_its_positions(corpus):
     found = build_seq2seq(corpus)
     reads = rows_of(build_source(np.full(62, 10, np.int32), 0, corpus.vocabulary))

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import shutil
+import time
 from dataclasses import replace
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
 from isoglot.errors import ModelError
+from isoglot.models import translator
 from isoglot.models.encoder import Encoder
 from isoglot.models.export import export_encoder
 from isoglot.models.seq2seq_export import export_seq2seq
 from isoglot.models.translator import Translator
 from tests.models.tiny_seq2seq import (
+    RELEASED,
     SETTINGS,
     build_seq2seq,
     export_to,
@@ -44,10 +48,10 @@ def test_a_damaged_folder_is_named(folder, tmp_path):
     with pytest.raises(ModelError, match=r"lacks weights .*crossattention\.self\.query"):
         Translator.open(folder)
     (folder / "model.safetensors").write_bytes(b"nothing")
-    with pytest.raises(ModelError, match="cannot be loaded as an encoder-decoder"):
+    with pytest.raises(ModelError, match="is no readable safetensors file"):
         Translator.open(folder)
     (folder / "config.json").write_text("{")
-    with pytest.raises(ModelError, match="cannot be loaded"):
+    with pytest.raises(ModelError, match="is not readable JSON"):
         Translator.open(folder)
 
 
@@ -99,3 +103,40 @@ def test_a_line_that_spells_a_special_token_is_text(corpus, folder):
     (ids,) = translator._encode(["kalo " * 100], "aa", notes.append)
     assert len(ids) == 62
     assert "1 of 1 lines have more than 62 tokens" in notes[0]
+
+
+def test_lines_that_fit_exactly_are_one_batch():
+    lengths = [8, 8, 8, 0, 3]
+    edges = translator._NUM_EDGES
+    assert list(translator._batches(lengths, 4 * (8 + edges))) == [[0, 1, 2, 4]]
+    assert list(translator._batches(lengths, 4 * (8 + edges) - 1)) == [[0, 1, 2], [4]]
+    assert list(translator._batches(lengths, 1)) == [[0], [1], [2], [4]]
+
+
+def test_language_embeddings_are_used_unless_they_are_left_out(corpus, tmp_path):
+    seq2seq = build_seq2seq(corpus, RELEASED)
+    assert seq2seq.encoder.languages is not None
+    torch.nn.init.normal_(seq2seq.encoder.languages.weight)
+    export_to(seq2seq, tmp_path / "model", corpus)
+    states = []
+    for use in (True, False):
+        translator = Translator.open(tmp_path / "model", "cpu", with_languages=use)
+        has_languages = translator.seq2seq.encoder.languages is not None
+        assert has_languages is use
+        rows = translator._rows([[5, 6, 7]], 1)
+        with torch.no_grad():
+            states.append(translator.seq2seq.encoder(rows).hidden)
+    with torch.no_grad():
+        expected = seq2seq.eval().encoder(rows).hidden
+    torch.testing.assert_close(states[0], expected, atol=1e-5, rtol=1e-4)
+    assert not torch.allclose(states[0], states[1], atol=1e-3)
+
+
+def test_a_line_of_20_megabytes_is_cut_before_it_is_tokenized(folder):
+    translator = Translator.open(folder, "cpu")
+    said: list[str] = []
+    begin = time.perf_counter()
+    encoded = translator._encode(["ka lo mitu " * 2_000_000, "ka"], "aa", said.append)
+    assert time.perf_counter() - begin < 5
+    assert len(encoded[0]) == translator.seq2seq.encoder.max_positions - 2
+    assert "1 of 2 lines" in said[0]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -188,6 +190,32 @@ def test_what_is_said_of_translations(batch):
     assert [int(n) for n in said["cut"]] == [2, number]
     assert [int(n) for n in said["empty"]] == [number - 2, number]
     assert [int(n) for n in said["length_ratio"]] == [8, int(tokens.sum())]
+
+
+def test_a_micro_batch_without_sentences_has_the_same_statistics(batch):
+    """Processes add up their sums in one order, whoever has sentences."""
+    learns = BackTranslateModule(BackTranslate(), end=2)
+    inference: Any = None
+    learns.before_forward("backtranslate", replace(batch, markers={}), inference)
+    nothing = torch.zeros(0)
+    result = ForwardResult(
+        batch=batch,
+        name="backtranslate",
+        hidden_states=nothing,
+        target_losses=nothing,
+        correct=nothing,
+    )
+    found = learns.loss(result).ratios
+    sides = batch.aux_rows["backtranslate"]
+    tokens = (sides.sequences >= 0).sum(dim=1) - 2
+    written = Generated(ids=sides.ids[:, 1:-1], lengths=tokens, truncated=tokens < 0)
+    assert list(found) == list(module._statistics(sides, written))
+    assert all(int(number) == 0 for pair in found.values() for number in pair)
+
+
+def test_room_is_planned_for_the_longest_translation():
+    """1.3 · 10 + 5 tokens, the language and the end; the sentence as a target and as a source."""
+    assert BackTranslate().lengths(np.array([[10], [20]])).tolist() == [[20, 11, 12], [33, 21, 22]]
 
 
 def test_copies_are_counted(batch):

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.batching.loader import Loader, describe_dropped, open_streams
+from isoglot.batching.dropped import describe_dropped
+from isoglot.batching.loader import Loader, open_streams
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import ParallelStream
 from isoglot.errors import CorpusError, IsoglotError, RecipeError
@@ -212,7 +213,7 @@ def test_pairs_that_reach_too_far_are_left_out_and_counted_or_named(corpus):
     assert (CAMLM().lengths(sizes)[far] <= 24).all(axis=1).any()
     assert part.num_dropped == far.sum()
     assert f"{far.sum()} of {len(far)} examples are dropped" in "".join(
-        describe_dropped((opened,), 24)
+        note.text for note in describe_dropped((opened,))
     )
     strict = {"parallel": replace(streams["parallel"], overlong="error")}
     with pytest.raises(

@@ -1,57 +1,46 @@
-"""The regression on co-occurrence: look-up, loss and gradient beside slow references.
-
-Table 1 of MLM-GC: what becomes of MLM without √d, without 1/2n, without warm-up.
-
-The paper says that each of the three fails, as the regression swamps MLM. On so small a model the
-first does, by its gradient; the other two do not, and this says by how much they come near it.
-"""
+"""The regression on co-occurrence: look-up, loss and gradient beside slow references."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 from transformers import AutoModelForMaskedLM
 
 from isoglot.batching.loader import Loader, open_streams
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import ParallelStream, TextStream
-from isoglot.corpus.cooccurrence.pair_table import PairConfig, PairTable
-from isoglot.errors import RecipeError
-from isoglot.models.config import ModelConfig
-from isoglot.objectives import ForwardResult
+from isoglot.corpus.cooccurrence.pair_table import PairConfig
+from isoglot.errors import ModelError, RecipeError
 from isoglot.objectives.cooccurrence import (
     Cooccurrence,
     CooccurrenceRegression,
     PairLookup,
-    TokenLayout,
-    find_neighbours,
 )
 from isoglot.objectives.masking import Masking
+from isoglot.objectives.mass import MASS
 from isoglot.objectives.mlm import MLM
+from isoglot.objectives.neighbours import TokenLayout
 from isoglot.objectives.tlm import TLM
 from isoglot.pretraining.config import StageConfig, objectives_of
-from isoglot.pretraining.optimizer import OptimizerConfig
 from isoglot.pretraining.run import pretrain
 from isoglot.pretraining.train_step import StepResult
 from isoglot.recipe import load_recipe
-from isoglot.types import Cursor
+from isoglot.types import Cursor, Seq2SeqBatch
 from tests.objectives.laid_out import make_encoder
+from tests.objectives.naive_cooccurrence import (
+    count_of,
+    naive_loss,
+    naive_term,
+    result_of,
+    table_of,
+)
 from tests.pretraining import driver
-
-
-def table_of(counts, size, kind=np.float32):
-    keys = np.array([first * size + second for first, second in sorted(counts)], np.int64)
-    values = np.log(np.array([counts[pair] for pair in sorted(counts)], np.float64))
-    return PairTable(
-        keys=keys, log_counts=values.astype(kind), vocabulary_size=size, language_constants={}
-    )
 
 
 @given(
@@ -99,57 +88,18 @@ def counts(corpus):
     return {(a, b): x for (a, b), x in zip(pairs.tolist(), values, strict=True)}
 
 
-def naive_loss(settings, batch, states, output, counts, special):
-    """Eq. 3 or Eq. 6, a pair at a time."""
-    rows = batch.rows
-    length, total = rows.ids.shape[1], states.new_zeros(())
-    flat = {name: tensor.flatten().tolist() for name, tensor in rows.tensors().items()}
-    ids = list(flat["ids"])
-    for start, stop in batch.target_slices.values():
-        for place, target in zip(
-            batch.target_positions[start:stop].tolist(),
-            batch.targets[start:stop].tolist(),
-            strict=True,
-        ):
-            ids[place] = target
-    states = states.flatten(0, 1)
-    for host in settings.target_objectives:
-        start, stop = batch.target_slices[host]
-        for t in batch.target_positions[start:stop].tolist():
-            terms, number = states.new_zeros(()), 0
-            for k in range(t - settings.pairs.window, t + settings.pairs.window + 1):
-                same = 0 <= k < len(ids) and k != t and k // length == t // length
-                same = same and all(flat[n][k] == flat[n][t] for n in ("sequences", "sentences"))
-                if not same or ids[k] in special:
-                    continue
-                number += 1
-                x = counts.get((min(ids[t], ids[k]), max(ids[t], ids[k])), 0.0)
-                if x:
-                    other = (
-                        states[k]
-                        if settings.neighbour_vectors == "hidden_states"
-                        else output[ids[k]]
-                    )
-                    dot = states[t] @ other
-                    if settings.scale:
-                        dot = dot / math.sqrt(states.shape[1])
-                    trust = min(1.0, (x / settings.x_max) ** settings.alpha)
-                    terms = terms + trust * (dot - math.log(x)) ** 2
-            divisor = {"neighbours": max(number, 1), "window": 2 * settings.pairs.window, "none": 1}
-            total = total + terms / divisor[settings.normalize_by]
-    return total
+OUTPUT = {"neighbour_vectors": "output_embeddings"}
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {},
-        {"neighbour_vectors": "output_embeddings"},
-        {
-            "neighbour_vectors": "output_embeddings",
-            "normalize_by": "window",
-            "target_objectives": ("mlm",),
-        },
+        OUTPUT,
+        {**OUTPUT, "normalize_by": "window", "target_objectives": ("mlm",)},
+        {**OUTPUT, "lm_head_transform": False},
+        {"neighbours": "shown", "log_plus_one": True, "normalize_by": "window"},
+        {"neighbours": "masked"},
         {"pairs": PairConfig(window=4), "normalize_by": "none", "scale": False},
         {"pairs": PairConfig(window=1), "x_max": 10.0, "alpha": 0.5, "target_objectives": ("tlm",)},
     ],
@@ -159,25 +109,137 @@ def test_loss_and_gradient_equal_a_naive_float64_sum(batch, counts, corpus, chan
     objective, size = Cooccurrence(**changes), corpus.vocabulary.size
     encoder = make_encoder(size=size)
     table = table_of(counts, size, np.float64)
-    module = CooccurrenceRegression(objective, table, corpus.vocabulary.is_special, encoder)
+    module = CooccurrenceRegression(objective, table, corpus.vocabulary, encoder)
     rng = torch.Generator().manual_seed(0)
     states = torch.randn(4, 96, 32, generator=rng, dtype=torch.float64, requires_grad=True)
-    output = encoder.model.get_output_embeddings().weight
-    wanted = [states, output] if objective.neighbour_vectors == "output_embeddings" else [states]
-    empty = torch.zeros(0)
-    encoded = ForwardResult(
-        batch=batch, name="gc", hidden_states=states, target_losses=empty, correct=empty
-    )
-    found = module.loss(encoded)
-    special = set(corpus.vocabulary.special)
-    expected = naive_loss(objective, batch, states, output, counts, special)
+    wanted = [states]
+    if objective.neighbour_vectors == "output_embeddings":
+        wanted.append(encoder.model.get_output_embeddings().weight)
+        if objective.lm_head_transform:
+            wanted.append(encoder.model.lm_head.dense.weight)
+    found = module.loss(result_of(batch, states))
+    expected, metrics = naive_loss(objective, batch, states, encoder, counts, corpus.vocabulary)
     assert float(found.total.detach()) == pytest.approx(float(expected.detach()), rel=1e-12)
     for mine, theirs in zip(
         torch.autograd.grad(found.total, wanted), torch.autograd.grad(expected, wanted), strict=True
     ):
         torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-12)
-    seen, near = found.ratios["seen"]
-    assert 0.3 < float(seen / near) < 0.7
+    for name, sums in metrics.items():
+        assert [float(value.detach()) for value in found.ratios[name]] == pytest.approx(sums)
+    assert 0.3 < metrics["seen"][0] / metrics["seen"][1] < 0.7
+
+
+def test_eq_6_reads_the_logits_of_mlm(corpus):
+    """H · O is the product that the softmax of MLM reads (Eq. 5), the bias left out."""
+    size = corpus.vocabulary.size
+    encoder, table = make_encoder(size=size), table_of({(6, 7): 1.0}, size)
+    module = CooccurrenceRegression(
+        Cooccurrence(neighbour_vectors="output_embeddings", scale=False, x_max=1.0),
+        table,
+        corpus.vocabulary,
+        encoder,
+    )
+    torch.manual_seed(0)
+    states = torch.randn(2, 32, dtype=torch.float64)
+    layout = TokenLayout(sentences=torch.zeros(2).long(), positions=torch.arange(2))
+    ids, yes = torch.tensor([6, 7]), torch.ones(2, dtype=torch.bool)
+    found = module.regress(states, torch.tensor([0]), ids, layout, yes)
+    logit = encoder.lm_head(states[:1])[0, 7] - encoder.model.lm_head.bias[7]
+    torch.testing.assert_close(found.total, logit**2)  # log X is 0
+
+
+@pytest.fixture(scope="module")
+def padded(corpus):
+    """A padded micro-batch of MASS, and states of its decoder."""
+    makers = {"mass": MASS(), "cooccurrence": Cooccurrence(target_objectives=("mass",))}
+    streams = {"text": TextStream(objectives=("mass", "cooccurrence"), unit="sentence")}
+    opened = open_streams(corpus, streams, makers, row_length=32)
+    shape = BatchConfig(rows=8, micro_rows=8, row_length=32)
+    (found,) = next(Loader(corpus, opened, shape, pad_targets=False).steps(Cursor()))
+    assert isinstance(found, Seq2SeqBatch)
+    rng = torch.Generator().manual_seed(0)
+    shape_of = (*found.decoding.rows.ids.shape, 32)
+    return found, torch.randn(shape_of, generator=rng, dtype=torch.float64, requires_grad=True)
+
+
+def test_the_decoders_states_equal_a_naive_sum_over_fragments(padded, counts, corpus):
+    """w_t and w_k are tokens of one fragment; the decoder predicts each one place earlier."""
+    batch, states = padded
+    objective = Cooccurrence(target_objectives=("mass",), states="decoder")
+    encoder, size = make_encoder(size=corpus.vocabulary.size), corpus.vocabulary.size
+    module = CooccurrenceRegression(
+        objective, table_of(counts, size, np.float64), corpus.vocabulary, encoder
+    )
+    found = module.loss(result_of(batch, torch.zeros(1, 1, 32, dtype=torch.float64), states)).total
+    decoding, expected, number = batch.decoding, states.new_zeros(()), 0
+    width = decoding.rows.ids.shape[1]
+    fragments: dict[int, list[tuple[int, int]]] = {}
+    for place, token in zip(
+        decoding.target_positions.tolist(), decoding.targets.tolist(), strict=True
+    ):
+        fragments.setdefault(place // width, []).append((place % width, token))
+    for row, fragment in fragments.items():
+        for i, (at, token) in enumerate(fragment):
+            terms = []
+            for j in (i - 2, i - 1, i + 1, i + 2):
+                if 0 <= j < len(fragment) and fragment[j][1] not in corpus.vocabulary.special:
+                    other, x = fragment[j][0], count_of(counts, token, fragment[j][1])
+                    pair = states[row, at], states[row, other]
+                    nothing = states.new_zeros(())
+                    terms.append(naive_term(objective, encoder, pair, x) if x else nothing)
+            number += len(terms)
+            if terms:
+                expected = expected + torch.stack(terms).mean()
+    assert number > 50
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    mine, theirs = (torch.autograd.grad(loss, states)[0] for loss in (found, expected))
+    torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_a_micro_batch_that_decodes_nothing_has_no_loss(padded, counts, corpus):
+    batch, decoder_states = padded
+    objective = Cooccurrence(target_objectives=("mass",), states="decoder")
+    encoder, size = make_encoder(size=corpus.vocabulary.size), corpus.vocabulary.size
+    module = CooccurrenceRegression(objective, table_of(counts, size), corpus.vocabulary, encoder)
+    states = torch.zeros(1, 1, 32, requires_grad=True)
+    empty = module.loss(result_of(batch, states))
+    assert empty.total == 0
+    assert empty.total.requires_grad, "all processes go backwards"
+    full = module.loss(result_of(batch, states, decoder_states))
+    assert (list(empty.metrics), list(empty.ratios)) == (list(full.metrics), list(full.ratios))
+
+
+def test_the_decoder_is_read_only_where_there_is_one():
+    with pytest.raises(RecipeError, match="neighbours: all or masked"):
+        Cooccurrence(states="decoder", neighbours="shown")
+    objective = Cooccurrence(states="decoder", target_objectives=("mlm",))
+    with pytest.raises(RecipeError, match="'mlm' has no decoder"):
+        objective.check_together({"mlm": MLM()})
+    Cooccurrence(states="decoder", target_objectives=("mass",)).check_together({"mass": MASS()})
+
+
+def test_tokens_that_the_tokenizer_does_not_have_are_special(corpus, counts):
+    """Language tokens, which a model with a decoder adds after the tokenizer's."""
+    size = corpus.vocabulary.size
+    module = CooccurrenceRegression(
+        Cooccurrence(), table_of(counts, size), corpus.vocabulary, make_encoder(size=size + 3)
+    )
+    expected = [*corpus.vocabulary.special, size, size + 1, size + 2]
+    assert module.special.nonzero()[:, 0].tolist() == expected
+
+
+def test_heads_that_eq_6_cannot_read_are_refused(corpus, counts):
+    size = corpus.vocabulary.size
+    encoder, table = make_encoder(size=size), table_of(counts, size)
+    objective = Cooccurrence(neighbour_vectors="output_embeddings")
+    encoder.lm_head.ends_with_output_embeddings = False
+    with pytest.raises(ModelError, match="does not end with that product"):
+        CooccurrenceRegression(objective, table, corpus.vocabulary, encoder)
+    literal = replace(objective, lm_head_transform=False)
+    CooccurrenceRegression(literal, table, corpus.vocabulary, encoder)
+    encoder.model.config.hidden_size = 48
+    with pytest.raises(ModelError, match="width 48 with output embeddings of width 32"):
+        CooccurrenceRegression(literal, table, corpus.vocabulary, encoder)
 
 
 @pytest.mark.parametrize("side", ["target", "neighbour"])
@@ -187,16 +249,10 @@ def test_a_detached_side_gets_no_gradient(batch, counts, corpus, side):
         corpus.vocabulary.size,
     )
     encoder = make_encoder(size=size)
-    module = CooccurrenceRegression(
-        objective, table_of(counts, size), corpus.vocabulary.is_special, encoder
-    )
+    module = CooccurrenceRegression(objective, table_of(counts, size), corpus.vocabulary, encoder)
     states = torch.ones(4, 96, 32, dtype=torch.float64, requires_grad=True)
     output = encoder.model.get_output_embeddings().weight
-    empty = torch.zeros(0)
-    encoded = ForwardResult(
-        batch=batch, name="gc", hidden_states=states, target_losses=empty, correct=empty
-    )
-    total = module.loss(encoded).total
+    total = module.loss(result_of(batch, states)).total
     gradients = torch.autograd.grad(total, [states, output], allow_unused=True)
     assert [gradient is None for gradient in gradients] == [side == "target", side == "neighbour"]
 
@@ -233,6 +289,13 @@ def test_a_stream_without_its_target_objectives_is_refused():
         objectives_of(config)
 
 
+TWO_LANGUAGES = (
+    "stages.0.streams.text.languages=[aa, bb]",
+    "stages.1.streams.text.languages=[aa, bb]",
+    "stages.1.streams.text.target_languages=[aa, bb]",
+)
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -240,6 +303,8 @@ def test_a_stream_without_its_target_objectives_is_refused():
         ("ablations/mlm-gc-tiny-output", ()),
         ("ablations/mlm-gc-tiny-pmi", ("objectives.mlm.masking.pmi.min_count=4",)),
         ("ablations/mlm-gc-tiny-albert", ("stages.0.streams.text.languages=[aa]",)),
+        ("unmt-mass-tiny+gc", TWO_LANGUAGES),
+        ("unmt-xlm-tiny", TWO_LANGUAGES),
     ],
     ids=lambda value: value[0],
 )
@@ -257,6 +322,8 @@ def test_every_kind_of_recipe_trains(corpus, tmp_path, settings):
     outcome = pretrain(recipe, corpus, tmp_path, on_step=steps.append)
     assert outcome.finished
     assert all(math.isfinite(loss) for step in steps for loss in step.losses.values())
+    if "cooccurrence" in recipe.objectives_in(0):
+        assert all(step.losses["cooccurrence"] > 0 for step in steps[:3])
 
 
 def test_alone_it_leaves_the_head_as_it_was(corpus, tmp_path):
@@ -274,91 +341,3 @@ def test_alone_it_leaves_the_head_as_it_was(corpus, tmp_path):
     assert outcome.model is not None
     model = AutoModelForMaskedLM.from_pretrained(outcome.model)
     assert not model.lm_head.bias.detach().any(), "the head's bias begins at 0"
-
-
-def test_neighbours_of_any_batch():
-    """Two padded sentences a row of their own: all that is needed is where tokens stand."""
-    layout = TokenLayout(
-        sentences=torch.tensor([0, 0, 0, 0, 1, 1, 1, 1]), positions=torch.tensor([0, 1, 2, 3] * 2)
-    )
-    ordinary = torch.tensor([True] * 6 + [False] * 2)
-    near = find_neighbours(layout, torch.tensor([0, 3, 4, 5]), ordinary, 2)
-    found = [
-        [place for place, there in zip(*row, strict=True) if there]
-        for row in zip(near.places.tolist(), near.exists.tolist(), strict=True)
-    ]
-    assert found == [[1, 2], [1, 2], [5], [4]]
-
-
-STEPS = 60
-
-
-@dataclass(frozen=True)
-class Course:
-    first_gradient: float
-    mlm: float
-
-
-@pytest.fixture(scope="module")
-def courses(corpus, tmp_path_factory):
-    def train(name, gc, *, warmup=0.1):
-        objectives = ("mlm",) if gc is None else ("mlm", "cooccurrence")
-        stream = TextStream(objectives=objectives, unit="sentence")
-        shape = ModelConfig(
-            size="tiny", num_layers=2, hidden_size=64, num_heads=4, max_positions=64, dropout=0.0
-        )
-        config = driver.config(
-            stages=(StageConfig(steps=STEPS, streams={"text": stream}),),
-            model=shape,
-            objectives={
-                "mlm": MLM(masking=Masking(rate=0.3)),
-                "cooccurrence": gc or Cooccurrence(),
-            },
-            optimizer=OptimizerConfig(
-                learning_rate=5e-3,
-                warmup_ratio=warmup,
-                betas=(0.9, 0.999),
-                eps=1e-8,
-                weight_decay=0.0,
-            ),
-            batch=BatchConfig(rows=8, micro_rows=8, row_length=64),
-        )
-        steps: list[StepResult] = []
-        folder = tmp_path_factory.mktemp("run") / name
-        pretrain(config, corpus, folder, console=Console(quiet=True), on_step=steps.append)
-        last = float(np.mean([step.losses["mlm"] for step in steps[-15:]]))
-        return Course(first_gradient=steps[0].gradient_norm, mlm=last)
-
-    return {
-        "mlm": train("mlm", None),
-        "gc": train("gc", Cooccurrence()),
-        "no scale": train("scale", Cooccurrence(scale=False)),
-        "no factor": train("factor", Cooccurrence(normalize_by="none")),
-        "no warm-up": train("warmup", Cooccurrence(), warmup=0.0),
-    }
-
-
-@pytest.mark.slow
-def test_with_all_three_mlm_is_learned_beside_it(courses):
-    assert courses["gc"].mlm < courses["mlm"].mlm + 0.5
-
-
-@pytest.mark.slow
-def test_without_the_root_of_the_width_it_swamps_mlm(courses):
-    """The gradient is hundreds of times as long, and of one cut to length 1 MLM has no share."""
-    assert courses["no scale"].first_gradient > 50 * courses["gc"].first_gradient
-    assert courses["no scale"].mlm > courses["gc"].mlm + 0.3
-
-
-@pytest.mark.slow
-def test_without_the_factor_mlm_is_still_learned(courses):
-    """It is lambda = 2n, and no more than that."""
-    ratio = courses["no factor"].first_gradient / courses["gc"].first_gradient
-    assert 2 < ratio < 4.2
-    assert courses["no factor"].mlm < courses["no scale"].mlm - 0.15
-
-
-@pytest.mark.slow
-def test_without_warm_up_mlm_is_still_learned(courses):
-    assert courses["no warm-up"].mlm < courses["no scale"].mlm - 0.15
-    assert courses["no warm-up"].mlm == pytest.approx(courses["gc"].mlm, abs=0.25)

@@ -353,9 +353,9 @@ def test_shared_tokens_spell_the_same(corpus, teacher):
 def test_faults_are_said(corpus, teacher, tmp_path):
     with pytest.raises(RecipeError, match=r"distill\.teacher: name the model"):
         Distill(languages=("aa",)).prepare(corpus)
-    with pytest.raises(ModelError, match="no model folder"):
+    with pytest.raises(ModelError, match="There is no folder"):
         Distill(teacher=str(tmp_path / "none"), languages=("aa",)).prepare(corpus)
-    with pytest.raises(CorpusError, match="has nothing for 'en'"):
+    with pytest.raises(CorpusError, match="has none of en; known: aa"):
         Distill(teacher=str(teacher)).prepare(corpus)
     encoder = trainee_of(corpus, {"mlm": MLM()}).encoder
     with pytest.raises(RecipeError, match="Set it to"):

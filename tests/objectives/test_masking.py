@@ -69,6 +69,19 @@ def test_whole_words_are_hidden_whole():
             assert hidden.all() or not hidden.any()
 
 
+def test_words_are_cut_where_they_begin_at_special_tokens_and_at_the_start():
+    """10 11 | 12 13 14 | [SEP] | 16 17 | 18: the first and fourth begin inside a word."""
+    ids = np.array([10, 11, 12, 13, 14, 2, 16, 17, 18], np.int32)
+    words = [[0, 1], [2, 3, 4], [6, 7], [8]]
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        units = Masking(unit="word", rate=1.0).choose_positions(ids, VOCABULARY, rng)
+        assert sorted(unit.tolist() for unit in units) == words
+        few = Masking(unit="word", rate=0.4).choose_positions(ids, VOCABULARY, rng)
+        assert sum(map(len, few)) <= 3, "three of eight tokens"
+        assert all(unit.tolist() in words for unit in few)
+
+
 def test_text_without_spaces_falls_back_on_tokens():
     ids = np.full(50, 11, np.int32)  # 11 starts no word: one long word
     units = Masking(unit="word").choose_positions(ids, VOCABULARY, np.random.default_rng(0))

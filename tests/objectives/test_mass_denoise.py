@@ -109,7 +109,7 @@ def test_its_model_half_has_its_smoothing(kind):
 
 
 def test_shares_that_cannot_be():
-    with pytest.raises(RecipeError, match=r"mass\.rate"):
+    with pytest.raises(RecipeError, match="rate must be above 0"):
         MASS(rate=0)
     with pytest.raises(RecipeError, match="add up"):
         MASS(at_start=0.7, at_end=0.7)

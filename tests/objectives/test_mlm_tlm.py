@@ -1,12 +1,15 @@
 import numpy as np
 import pytest
 
+from isoglot.batching.streams import TextStream
 from isoglot.errors import RecipeError
 from isoglot.objectives import all_objectives, find_objective
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.tlm import TLM
+from isoglot.pretraining.config import StageConfig, objectives_of
 from isoglot.types import IGNORE, MaskRule, Pair, Text
 from tests.batching.fakes import VOCABULARY
+from tests.pretraining import driver
 
 TEXT = Text(
     ids=np.arange(100, 110, dtype=np.int32),
@@ -33,6 +36,41 @@ def test_mlm_lays_out_a_text():
     assert set(sequence.languages.tolist()) == {5}
     assert sequence.rule == MaskRule.FULL
     assert (sequence.targets != IGNORE).sum() == 2
+
+
+def test_language_tokens_stand_in_the_place_of_cls():
+    """In models with a decoder, token n of the vocabulary's size on is the n-th language's."""
+    size = VOCABULARY.size
+    (text,) = built(MLM(start_with="language"), TEXT)
+    assert text.original().tolist() == [size + 5, *range(100, 110), 2]
+    assert text.targets[0] == IGNORE
+    (plain,) = built(MLM(), TEXT)
+    assert text.ids[1:].tolist() == plain.ids[1:].tolist(), "the same tokens are masked"
+    sides = [side.ids[0] for side in built(MLM(start_with="language"), PAIR)]
+    assert sides == [size + 3, size + 4]
+
+
+@pytest.mark.parametrize("language_ids", [True, False])
+@pytest.mark.parametrize(
+    ("separator", "expected"), [("single", [3]), ("double", [3]), ("both", [3, 4])]
+)
+def test_language_tokens_of_a_pair(separator, expected, language_ids):
+    objective = TLM(start_with="language", separator=separator, language_ids=language_ids)
+    (sequence,) = built(objective, PAIR)
+    found = [token - VOCABULARY.size for token in sequence.ids if token >= VOCABULARY.size]
+    assert found == expected
+    assert VOCABULARY.cls not in sequence.ids
+    assert set(sequence.languages.tolist()) == ({3, 4} if language_ids else {-1})
+
+
+def test_language_tokens_need_a_model_that_has_them():
+    stream = TextStream(objectives=("mlm",))
+    config = driver.config(
+        stages=(StageConfig(steps=1, streams={"text": stream}),),
+        objectives={"mlm": MLM(start_with="language")},
+    )
+    with pytest.raises(RecipeError, match="'mlm' needs language tokens"):
+        objectives_of(config)
 
 
 def test_mlm_reads_each_side_of_a_pair_on_its_own():

@@ -317,7 +317,7 @@ def test_everything_that_is_an_encoder_is_compiled(corpus, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"temperature": 0.0}, "temperature must be above 0"),
+        ({"temperature": 0.0}, "temperature must be from 1e-06"),
         ({"queue": QueueConfig(size=0)}, "moco needs negatives"),
         ({"symmetric": True}, "symmetric needs key_encoder: shared"),
         (

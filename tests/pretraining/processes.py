@@ -27,10 +27,10 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 ROOT = Path(__file__).parents[2]
 TIMED = ("seconds", "tokens_per_second")
 
-_FORKING = multiprocessing.get_context("forkserver")
-_FORKING.set_forkserver_preload(
+FORKING = multiprocessing.get_context("forkserver")
+FORKING.set_forkserver_preload(
     [
-        "isoglot.pretraining.run",
+        "tests.pretraining.warm",
         "pytorch_optimizer",
         "transformers.models.xlm_roberta.modeling_xlm_roberta",
     ]
@@ -85,7 +85,7 @@ class Forked:
             own = {"RANK": str(rank), "LOCAL_RANK": str(rank)} if processes > 1 else {}
             arguments = [str(corpus), str(run), *options]
             given = (arguments, shared | own, self._errors)
-            self._ranks.append(_FORKING.Process(target=_as_driver, args=given))
+            self._ranks.append(FORKING.Process(target=_as_driver, args=given))
         for process in self._ranks:
             process.start()
 
@@ -110,6 +110,13 @@ class Forked:
 
     def finish(self) -> None:
         assert set(self.end()) == {0}, self.errors
+
+    def signal(self, number: int) -> None:
+        """A signal to every process."""
+        for process in self._ranks:
+            if process.pid is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid, number)
 
     def kill(self) -> None:
         """SIGKILL to every process and to theirs."""

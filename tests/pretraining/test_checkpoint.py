@@ -189,3 +189,62 @@ def test_a_checkpoint_of_another_format_is_not_taken_for_damaged(tmp_path):
     newest.write_text(f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}\n")
     with pytest.raises(CheckpointError, match="has format 1"):
         latest_valid(tmp_path, pytest.fail)
+
+
+def rewritten(place, change):
+    """state.json with other content and the hash that belongs to it."""
+    file = place / "state.json"
+    text = file.read_text(encoding="utf-8").split("\n", 1)[1].removesuffix("\n")
+    text = change if isinstance(change, str) else json.dumps({**json.loads(text), **change})
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    file.write_text(f"{digest}\n{text}\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "5",
+        "[]",
+        "{}",
+        "nonsense",
+        "[" * 100_000,
+        {"sha256": 5},
+        {"cursor": None},
+        {"cursor": {"step": 1}},
+        {"cursor": {"step": 1, "counters": 5, "pending": []}},
+        {"cursor": {"step": 1, "counters": ["x"], "pending": []}},
+        {"cursor": {"step": 1, "counters": [1], "pending": [5]}},
+        {"stage": "1"},
+        {"step": -1},
+        {"tokens": None},
+        {"total_steps": 1.5},
+        {"corpus_fingerprint": 5},
+    ],
+)
+def test_a_state_with_the_right_hash_and_other_content_is_refused(tmp_path, change):
+    place = save(tmp_path, state(), *trained(), keep=2)
+    rewritten(place, change)
+    with pytest.raises(CheckpointError, match="is not what a checkpoint has"):
+        Checkpoint(place)
+    warnings: list[str] = []
+    with pytest.raises(CheckpointError, match="all of them are damaged"):
+        latest_valid(tmp_path, warnings.append)
+    assert len(warnings) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"aliases": {"a": "nowhere"}},
+        {"aliases": 5},
+        {"optimizer": {}},
+        {"optimizer": {"state": {}, "groups": 5}},
+        {"optimizer": {"state": 5, "groups": []}},
+    ],
+)
+def test_weights_that_do_not_fit_their_state_are_refused(tmp_path, change):
+    model, optimizer = trained()
+    place = save(tmp_path, state(), model, optimizer, keep=2)
+    rewritten(place, change)
+    with pytest.raises(CheckpointError, match="written by another model"):
+        Checkpoint(place).restore(model, optimizer)

@@ -14,8 +14,6 @@ from safetensors.torch import load_file
 
 from isoglot.batching.loader import Loader, open_streams
 from isoglot.batching.streams import ParallelStream
-from isoglot.errors import RecipeError
-from isoglot.models.config import ExportConfig
 from isoglot.objectives import OBJECTIVES, find_objective
 from isoglot.objectives.contrast.info_nce import NO_ITEM
 from isoglot.objectives.contrast.momentum import MomentumConfig, QueueConfig
@@ -198,7 +196,8 @@ def test_epochs_become_the_steps_that_draw_every_example_so_often(corpus, epochs
     for _ in range(steps):
         cursor = planner.plan(cursor)[0].cursor
     drawn = cursor.draws - len(cursor.pending)
-    assert drawn == pytest.approx(epochs * examples, rel=0.05)
+    # the nearest whole number of steps: half a step more or less
+    assert abs(drawn - epochs * examples) < 0.6 * drawn / steps
     fewer = replace(stage, steps=3)
     assert num_steps(fewer, corpus, MAKERS, shape, seed=0, number=0) == 3
 
@@ -213,40 +212,3 @@ def test_a_run_by_epochs_ends_where_it_says(corpus, tmp_path):
     assert outcome.total_steps == steps
     again = pretrain(config, corpus, tmp_path / "run", resume=True)
     assert again.total_steps == steps
-
-
-def test_a_finished_run_can_be_exported_for_sentence_transformers(corpus, tmp_path):
-    """Wanted from the start, or asked for when the run has long finished."""
-    package = pytest.importorskip("sentence_transformers")
-    config = driver.contrast()
-    config = replace(config, stages=(replace(config.stages[1], steps=2),))
-    run = tmp_path / "run"
-    pretrain(config, corpus, run)
-    assert not (run / "sentence-transformers").exists()
-    projected = replace(config, export=ExportConfig(sentence_transformers="projected"))
-    pretrain(projected, corpus, run, resume=True)
-    opened = package.SentenceTransformer(str(run / "sentence-transformers"), device="cpu")
-    assert opened.encode(["kalo mi"]).shape == (1, 300)
-    weights = load_file(run / "checkpoints/step-00000002/weights.safetensors")
-    dense = load_file(run / "sentence-transformers/4_Dense/model.safetensors")
-    trained = weights["objectives.moco.projection.layers.1.weight"]
-    assert torch.equal(dense["linear.weight"], trained), "the query's head, not the key's"
-    model = (run / "model/model.safetensors").read_bytes()
-    assert (run / "sentence-transformers/model.safetensors").read_bytes() == model
-    pooled = replace(config, export=ExportConfig(sentence_transformers="pooled"))
-    pretrain(pooled, corpus, run, resume=True)
-    opened = package.SentenceTransformer(str(run / "sentence-transformers"), device="cpu")
-    assert opened.encode(["kalo mi"]).shape == (1, 32)
-
-
-def test_an_export_that_cannot_be_is_refused_before_training(corpus, tmp_path):
-    wanted = ExportConfig(sentence_transformers="pooled")
-    plain, contrast = (replace(c, export=wanted) for c in (driver.config(), driver.contrast()))
-    with pytest.raises(RecipeError, match="no objective of the recipe computes sentence vectors"):
-        pretrain(plain, corpus, tmp_path / "run")
-    layer = replace(contrast, objectives={"moco": MoCo(layer=1)})
-    with pytest.raises(RecipeError, match=r"moco reads layer 1.*remove layer"):
-        pretrain(layer, corpus, tmp_path / "run")
-    languages = replace(contrast, model=replace(contrast.model, language_embeddings="all"))
-    with pytest.raises(RecipeError, match="has no language embeddings"):
-        pretrain(languages, corpus, tmp_path / "run")

@@ -2,14 +2,17 @@
 
 import json
 import os
+import random
 import signal
 import time
 
+import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM
 
+from isoglot.locks import lock_folder
 from isoglot.models import language_embeddings
 from isoglot.objectives.contrast.info_nce import NO_ITEM
 from tests.pretraining import driver, processes
@@ -34,6 +37,8 @@ def undisturbed(corpus, knowing, tmp_path_factory):
     return run
 
 
+# a kill may hit the process that multiprocessing keeps for its own bookkeeping
+@pytest.mark.filterwarnings("ignore:resource_tracker")
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("mix", ["plain", "contrast", "slots", "knowledge"])
 def test_killed_at_random_moments(mix, number, corpus, knowing, undisturbed, tmp_path):
@@ -81,6 +86,58 @@ def test_sigterm_saves_and_exits_cleanly(corpus, undisturbed, tmp_path, to_group
     assert (run / "checkpoints" / f"step-{stopped_at:08d}").is_dir()
     processes.Forked(corpus.folder, run, "--resume").finish()
     assert_same(run, undisturbed("plain", 1))
+
+
+def test_a_scheduler_signals_every_process(corpus, undisturbed, tmp_path):
+    """As scancel does; torchrun sends what it gets to its processes once more."""
+    run = tmp_path / "run"
+    process = processes.start(processes.command(corpus.folder, run, processes=2))
+    while processes.last_step(run / "metrics.jsonl") < 4:
+        assert process.poll() is None, process.communicate()[1].decode()
+        time.sleep(0.002)
+    parent = psutil.Process(process.pid)
+    for one in [*parent.children(recursive=True), parent]:
+        one.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert b"a checkpoint is saved" in errors
+    assert b"KeyboardInterrupt" not in errors
+    stopped_at = processes.last_step(run / "metrics.jsonl")
+    assert (run / "checkpoints" / f"step-{stopped_at:08d}").is_dir()
+    assert not (run / ".lock").exists()
+    processes.Forked(corpus.folder, run, "--resume", processes=2).finish()
+    assert_same(run, undisturbed("plain", 2))
+
+
+def test_signals_at_random_moments_lose_no_step(corpus, undisturbed, tmp_path):
+    """Each process gets the signal two times, milliseconds apart, as torchrun's processes do."""
+    chance, run, stops = random.Random(5), tmp_path / "run", 0
+    while stops < 6:
+        resume = ("--resume",) if stops else ()
+        running = processes.Forked(corpus.folder, run, *resume, processes=2)
+        before = processes.last_step(run / "metrics.jsonl")
+        while running.alive and processes.last_step(run / "metrics.jsonl") < before + 2:
+            time.sleep(0.002)
+        running.signal(chance.choice([signal.SIGTERM, signal.SIGINT, signal.SIGUSR1]))
+        time.sleep(chance.random() * 0.02)
+        running.signal(signal.SIGTERM)
+        running.finish()
+        stops += 1
+        stopped_at = processes.last_step(run / "metrics.jsonl")
+        assert (run / "checkpoints" / f"step-{stopped_at:08d}").is_dir()
+        if (run / "model").exists():
+            break
+    assert stops >= 4
+    processes.Forked(corpus.folder, run, "--resume", processes=2).finish()
+    assert_same(run, undisturbed("plain", 2))
+
+
+def test_a_second_run_in_the_same_folder_is_refused_on_every_process(corpus, tmp_path):
+    run = tmp_path / "run"
+    with lock_folder(run):
+        running = processes.Forked(corpus.folder, run, "--resume", processes=2)
+        assert running.end(timeout=120) == [1, 1]
+    assert running.errors.count("is being written by another command") == 1
+    assert not run.exists()
 
 
 def test_one_and_two_processes_count_the_same_things(undisturbed):

@@ -4,7 +4,12 @@ import pytest
 import torch
 
 from isoglot.errors import IsoglotError
-from isoglot.pretraining.optimizer import OptimizerConfig, learning_rate, make_optimizer
+from isoglot.pretraining.optimizer import (
+    OptimizerConfig,
+    learning_rate,
+    make_optimizer,
+    transfer_state,
+)
 
 
 def rates(**settings):
@@ -31,6 +36,9 @@ def test_schedules_after_warm_up():
     assert rates(warmup_steps=0, schedule="cosine")[25] == pytest.approx(
         (1 + math.cos(math.pi / 4)) / 2
     )
+    found = rates(warmup_steps=25, warmup_start_ratio=0.2, schedule="inverse_sqrt")
+    assert found[4] == pytest.approx(0.2 + 0.8 * 5 / 25)
+    assert found[99] == pytest.approx(0.5)
     found = rates(warmup_steps=25, schedule="inverse_sqrt")
     assert found[24] == pytest.approx(1.0)
     assert found[99] == pytest.approx(0.5)
@@ -63,3 +71,64 @@ def test_matrices_decay_and_vectors_do_not(name):
     before = linear.weight.clone()
     optimizer.step()
     assert not torch.equal(before, linear.weight)
+
+
+def slow_rate(schedule, step, steps, *, peak, warmup, start, lowest):
+    """The learning rate, case by case, in the words of the settings."""
+    if step < warmup:
+        share = (step + 1) / warmup
+        return peak * start * (1 - share) + peak * share
+    if schedule == "constant":
+        return peak
+    if schedule == "inverse_sqrt":
+        return peak * math.sqrt(warmup) / math.sqrt(step + 1)
+    left = (steps - step) / (steps - warmup)
+    if schedule == "linear":
+        return lowest * peak + (peak - lowest * peak) * left
+    angle = math.pi * (1 - left)
+    return lowest * peak + (peak - lowest * peak) * (math.cos(angle) + 1) / 2
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine", "constant", "inverse_sqrt"])
+def test_every_rate_of_every_schedule(schedule):
+    config = OptimizerConfig(
+        learning_rate=0.3,
+        warmup_steps=8,
+        schedule=schedule,
+        warmup_start_ratio=0.25,
+        min_lr_ratio=0.2,
+    )
+    for step in range(40):
+        expected = slow_rate(schedule, step, 40, peak=0.3, warmup=8, start=0.25, lowest=0.2)
+        assert learning_rate(config, step, 40) == pytest.approx(expected, rel=1e-12)
+
+
+def test_rates_at_the_edges():
+    """No step is left after warm-up, or warm-up has no step."""
+    config = OptimizerConfig(learning_rate=0.3, warmup_steps=4, schedule="linear")
+    assert [learning_rate(config, step, 4) for step in (3, 4)] == [pytest.approx(0.3)] * 2
+    config = OptimizerConfig(learning_rate=0.3, warmup_steps=0, schedule="inverse_sqrt")
+    assert learning_rate(config, 8, 100) == pytest.approx(0.1)
+    assert OptimizerConfig(warmup_ratio=0.25).num_warmup_steps(30) == 8
+    assert OptimizerConfig().num_warmup_steps(30) == 3
+
+
+def test_the_optimizer_is_the_one_that_was_named():
+    weights = list(torch.nn.Linear(3, 4).parameters())
+    assert type(make_optimizer(weights, OptimizerConfig(name="adamw"))).__name__ == "AdamW"
+    assert type(make_optimizer(weights, OptimizerConfig(name="lamb"))).__name__ == "Lamb"
+
+
+def test_moments_are_kept_for_the_same_optimizer_and_refused_for_another():
+    weights = list(torch.nn.Linear(3, 4).parameters())
+    before, after = (make_optimizer(weights, OptimizerConfig(name="adamw")) for _ in range(2))
+    for weight in weights:
+        weight.grad = torch.ones_like(weight)
+    before.step()
+    before.param_groups[0] |= {"recorded": 7, "lr": 0.5}
+    transfer_state(before, after)
+    assert all(after.state[weight] is before.state[weight] for weight in weights)
+    assert after.param_groups[0]["recorded"] == 7
+    assert after.param_groups[0]["lr"] != 0.5, "settings are the new stage's"
+    with pytest.raises(IsoglotError, match="keep_optimizer"):
+        transfer_state(before, make_optimizer(weights, OptimizerConfig(name="lamb")))

@@ -2,6 +2,7 @@
 
 import gc
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 from safetensors.torch import load_file
 
 from isoglot.batching.loader import Loader, open_streams
@@ -21,9 +23,15 @@ from isoglot.objectives.mlm import MLM
 from isoglot.objectives.tlm import TLM
 from isoglot.pretraining.config import LossConfig
 from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
-from isoglot.pretraining.runtime import NonFiniteError
+from isoglot.pretraining.runtime import NonFiniteError, any_process, make_accelerator
 from isoglot.pretraining.train_module import TrainModule
-from isoglot.pretraining.train_step import StageContext, training_steps
+from isoglot.pretraining.train_step import (
+    COUNT,
+    StageContext,
+    _means,
+    loss_scales,
+    training_steps,
+)
 from isoglot.types import Cursor
 
 OBJECTIVES = {"mlm": MLM(weight=0.7), "tlm": TLM(weight=1.3)}
@@ -282,12 +290,14 @@ def test_steps_that_are_read_late_are_the_same_steps(corpus, accelerator, bad):
             assert all(torch.equal(one[name], other[name]) for name in other)
 
 
-def test_a_step_is_told_after_the_next_is_on_its_way(corpus, accelerator):
+@pytest.mark.parametrize("not_finite", ["stop", "skip"])
+def test_a_step_is_told_after_the_next_is_on_its_way(corpus, accelerator, not_finite):
     train_module = make_train_module(corpus)
     passes = []
     train_module.register_forward_hook(lambda *_: passes.append(1))
     loader = make_loader(corpus, micro_rows=8)
-    stage = stage_of(train_module, steps=4, looks=lambda step: step == 3)
+    loss = LossConfig(not_finite=not_finite)
+    stage = stage_of(train_module, steps=4, looks=lambda step: step == 3, loss=loss)
     heard = [
         (step.step, len(passes))
         for step in training_steps(stage, loader.steps(Cursor()), accelerator)
@@ -348,3 +358,94 @@ def test_what_is_there_is_set_aside_from_collection_while_it_trains(corpus, acce
     assert second < first + 1000, "and no more"
     assert len(made) == 60_000
     assert gc.get_freeze_count() < 1000  # python itself sets a few aside
+
+
+class TwoProcesses:
+    """An accelerator of two processes that both have the same batches."""
+
+    num_processes, process_index, device = 2, 0, torch.device("cpu")
+
+    def __init__(self):
+        self.events = []
+
+    def reduce(self, tensor):
+        return tensor * 2
+
+    def no_sync(self, _):
+        self.events.append("no sync")
+        return nullcontext()
+
+    def autocast(self):
+        return nullcontext()
+
+    def backward(self, loss):
+        self.events.append("backward")
+        loss.backward()
+
+
+def test_two_processes_with_the_same_batches_have_the_gradient_of_one(corpus, accelerator):
+    """DDP averages the gradients of processes, and each divides by the counts of both."""
+    batches = next(make_loader(corpus).steps(Cursor()))
+    found, processes = [], TwoProcesses()
+    for one in (accelerator, processes):
+        train_module = make_train_module(corpus)
+        (step,) = training_steps(stage_of(train_module), iter([batches]), one)
+        gradients = [p.grad for p in train_module.parameters() if p.grad is not None]
+        found.append((step, gradients))
+    (alone, gradients), (together, of_both) = found
+    # gradients are exchanged once, with the last micro-batch
+    assert processes.events == ["no sync", "backward"] * (len(batches) - 1) + ["backward"]
+    assert together.counts == {name: 2 * count for name, count in alone.counts.items()}
+    assert together.num_tokens == 2 * alone.num_tokens
+    assert together.losses == pytest.approx(alone.losses)
+    assert together.gradient_norm == pytest.approx(alone.gradient_norm)
+    for one, other in zip(gradients, of_both, strict=True):
+        assert torch.allclose(one, other, rtol=1e-9, atol=1e-15)
+
+
+def test_any_process_asks_all_of_them():
+    other_is_asked = TwoProcesses()
+    other_is_asked.reduce = lambda tensor: tensor + 1  # type: ignore[method-assign]
+    assert any_process(other_is_asked, flag=False)
+    assert any_process(TwoProcesses(), flag=True)
+    assert not any_process(TwoProcesses(), flag=False)
+
+
+def test_means_are_over_their_own_counts():
+    sums = {"a/loss": 6.0, "a/x": 3.0, f"a/x{COUNT}": 2.0, "b/loss": 5.0, f"b/y{COUNT}": 0.0}
+    assert _means(sums | {"b/y": 1.0}, {"a": 3, "b": 0}) == {"a/loss": 2.0, "a/x": 1.5}
+    assert _means({"b/loss": 5.0}, {"b": 10}) == {"b/loss": 0.5}
+
+
+def test_scales_of_steps_with_few_targets(corpus):
+    train_module = make_train_module(corpus)
+    stage = stage_of(train_module)
+    assert loss_scales(stage, {"mlm": 0, "tlm": 4}, 0) == {"mlm": 0.7, "tlm": 1.3 / 4}
+    stage = stage_of(train_module, loss=LossConfig(weighting="targets"))
+    assert loss_scales(stage, {"mlm": 3, "tlm": 7}, 0) == pytest.approx({"mlm": 0.07, "tlm": 0.13})
+    assert loss_scales(stage, {"mlm": 0, "tlm": 0}, 0) == WEIGHTS
+
+
+def test_clipping_scales_the_whole_gradient(corpus, accelerator):
+    batches = next(make_loader(corpus).steps(Cursor()))
+    gradients, norms = [], []
+    for clip in (None, 0.05, 1e6):
+        train_module = make_train_module(corpus)
+        (step,) = training_steps(stage_of(train_module, clip=clip), iter([batches]), accelerator)
+        norms.append(step.gradient_norm)
+        gradients.append(
+            torch.cat([p.grad.flatten() for p in train_module.parameters() if p.grad is not None])
+        )
+    free, clipped, loose = gradients
+    assert norms == pytest.approx([float(free.norm())] * 3)
+    assert float(clipped.norm()) == pytest.approx(0.05, rel=1e-4)
+    assert torch.allclose(clipped * (free.norm() / 0.05), free, rtol=1e-4)
+    assert torch.equal(loose, free)
+
+
+def test_the_precision_that_a_recipe_asks_for(tmp_path):
+    for precision, expected in (("auto", "no"), ("float32", "no"), ("bf16", "bf16")):
+        config = SimpleNamespace(precision=precision, logging=SimpleNamespace(trackers=()))
+        made = make_accelerator(config, tmp_path)  # type: ignore[arg-type]
+        assert made.state._mixed_precision == expected or made.mixed_precision == expected
+        AcceleratorState._reset_state(reset_partial_state=True)

@@ -1,7 +1,10 @@
 """Held-out scores: the same model gives the same numbers, whatever was drawn before."""
 
+import math
+from contextlib import nullcontext
 from types import SimpleNamespace
 
+import pytest
 import torch
 from accelerate import Accelerator
 
@@ -29,11 +32,12 @@ STREAMS = {
 }
 
 
-def make_validation(corpus, streams, objectives, shape):
+def make_validation(corpus, streams, objectives, shape, accelerator=None):
     context = SimpleNamespace(
         corpus=corpus,
         objectives=objectives,
-        accelerator=Accelerator(cpu=True),
+        known_objectives=objectives,
+        accelerator=accelerator or Accelerator(cpu=True),
         config=SimpleNamespace(batch=shape, logging=LoggingConfig(validate_examples=10)),
     )
     return Validation(context, StageConfig(steps=1, streams=streams))  # type: ignore[arg-type]
@@ -74,3 +78,80 @@ def test_a_language_whose_held_out_pairs_do_not_fit_is_left_out(corpus):
         validation = make_validation(corpus, streams, {"tlm": TLM()}, shape)
         read.append([language for _, _, language, _ in validation._loaders])
     assert read == [["aa-bb"], []]
+
+
+def heldout_module(corpus, objectives):
+    torch.manual_seed(1)
+    settings = ModelConfig(size="tiny", num_layers=1, hidden_size=16, num_heads=2, max_positions=96)
+    encoder = Encoder.build(settings, corpus.vocabulary, languages=corpus.languages)
+    return TrainModule(encoder, objectives, corpus)
+
+
+def test_perplexities_are_those_of_the_mean_loss_of_each_language(corpus):
+    """Token by token, against the plain model; their mean is over languages, before the exp."""
+    objectives = {"mlm": MLM()}
+    module = heldout_module(corpus, objectives)
+    streams = {"text": TextStream(objectives=("mlm",), unit="sentence")}
+    shape = BatchConfig(rows=4, micro_rows=4, row_length=96)
+    validation = make_validation(corpus, streams, objectives, shape)
+    found, means = validation(module), []
+    for objective, _, language, loader in validation._loaders:
+        losses = []
+        for batch in loader.single_pass(10):
+            start, stop = batch.target_slices[objective]
+            with torch.no_grad():
+                logits = module.encoder.logits_at(
+                    module.encoder.eval()(batch.rows), batch.target_positions[start:stop]
+                )
+            wanted = batch.targets[start:stop]
+            losses += (-logits.double().log_softmax(dim=-1)[range(len(wanted)), wanted]).tolist()
+        means.append(sum(losses) / len(losses))
+        perplexity = found.pop(f"valid/mlm/{language}/perplexity")
+        assert perplexity == pytest.approx(math.exp(means[-1]), rel=1e-4)
+    mean = math.exp(sum(means) / len(means))
+    assert found == {"valid/mlm/mean/perplexity": pytest.approx(mean, rel=1e-4)}
+
+
+def test_two_processes_share_the_held_out_examples(corpus):
+    objectives = {"mlm": MLM(), "moco": OBJECTIVES["moco"]}
+    module = heldout_module(corpus, objectives).eval()
+    streams = {
+        "text": TextStream(objectives=("mlm",), unit="sentence"),
+        "parallel": STREAMS["parallel"],
+    }
+    shape = BatchConfig(rows=4, micro_rows=2, row_length=96)
+    alone = make_validation(corpus, streams, objectives, shape)
+    sums = []
+    for rank in range(2):
+        accelerator = SimpleNamespace(
+            num_processes=2,
+            process_index=rank,
+            device=torch.device("cpu"),
+            autocast=nullcontext,
+            reduce=lambda tensor: tensor,
+        )
+        part = make_validation(corpus, streams, objectives, shape, accelerator)
+        with torch.no_grad():
+            sums.append(part._sums(module))
+        found = part._retrieval(module.encoder)
+        measured = {name for name, value in found.items() if value and "/mean/" not in name}
+        assert len(measured) <= 1, "each process scores its own pairs of languages"
+    with torch.no_grad():
+        expected = alone._sums(module)
+    counted = expected[:, 1]
+    assert torch.equal(sums[0][:, 1] + sums[1][:, 1], counted)
+    assert all((one[:, 1] < counted).any() for one in sums)
+    assert torch.allclose((sums[0] + sums[1])[:, 0], expected[:, 0], rtol=1e-4)
+
+
+def test_labels_name_the_stream_where_an_objective_reads_several(corpus):
+    objectives = {"mlm": MLM()}
+    text = TextStream(objectives=("mlm",), unit="sentence", languages=("aa",))
+    shape = BatchConfig(rows=4, micro_rows=4, row_length=96)
+    for streams, expected in (
+        ({"text": text}, ["mlm"]),
+        ({"mine": text}, ["mine.mlm"]),
+        ({"text": text, "more": text}, ["mlm", "more.mlm"]),
+    ):
+        validation = make_validation(corpus, streams, objectives, shape)
+        assert [label for _, label, _, _ in validation._loaders] == expected

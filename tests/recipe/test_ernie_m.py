@@ -4,6 +4,11 @@ import pytest
 
 from isoglot.recipe import load_recipe
 
+TABLE_8 = """
+af hi or am hr pa ar hu pl as hy ps az id pt be is ro bg it ru bn ja sa br jv sd bs ka si ca kk sk
+cs km sl cy kn so da ko sq de ku sr el ky su en la sv eo lo sw es lt ta et lv te eu mg th fa mk tl
+fi ml tr fr mn ug fy mr uk ga ms ur gd my uz gl ne vi gu nl yi he no zh
+""".split()
 XNLI = "en fr es de el bg ru tr ar vi th zh hi sw ur".split()
 
 
@@ -56,12 +61,24 @@ def test_the_fifteen_languages_of_table_13():
         assert set(stage.streams["parallel"].languages) == {f"en-{code}" for code in XNLI[1:]}
 
 
+def test_the_languages_of_tables_8_and_9():
+    recipe = load_recipe("ernie-m-96")
+    text = [stream for stage in recipe.stages for stream in stage.streams.values()]
+    sizes = {len(stream.languages) for stream in text if stream.kind == "text"}
+    assert sizes == {len(set(TABLE_8))} == {90}
+    for stage in recipe.stages:
+        assert set(stage.streams["text"].languages) == set(TABLE_8)
+        assert set(stage.streams["parallel"].languages) == {f"en-{code}" for code in XNLI[1:]}
+    assert load_recipe("ernie-m").optimizer == recipe.optimizer
+
+
 def test_pseudo_tokens_are_written_for_single_sentences():
     """As CAMLM's are: slots after a block would stand where none has ever stood."""
     for name in (
         "ernie-m",
         "ernie-m-large",
         "ernie-m-15",
+        "ernie-m-96",
         "ernie-m-tiny",
         "ablations/ernie-m-exp4",
     ):

@@ -1,9 +1,11 @@
 """The recipes of MLM-GC say what its sections and tables say, typed in here a second time."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from isoglot.pretraining.optimizer import learning_rate
 from isoglot.recipe import load_recipe
 
 
@@ -46,7 +48,11 @@ def test_tables_1_and_2():
     for weight in (0.1, 0.5, 2):
         gc = of(load_recipe(f"ablations/mlm-gc-lambda{weight}"), "cooccurrence")
         assert gc.weight == weight
-    assert load_recipe("ablations/mlm-gc-no-warmup").optimizer.warmup_steps == 0
+    steps, without = 400_000, load_recipe("ablations/mlm-gc-no-warmup").optimizer
+    own = load_recipe("mlm-gc").optimizer
+    assert {learning_rate(without, step, steps) for step in (0, 1, 5000, 9999)} == {1e-4}
+    for step in (10_000, 40_000, 399_999):
+        assert learning_rate(without, step, steps) == learning_rate(own, step, steps) <= 1e-4
     assert not of(load_recipe("ablations/mlm-gc-no-scale"), "cooccurrence").scale
     assert of(load_recipe("ablations/mlm-gc-no-factor"), "cooccurrence").normalize_by == "none"
 
@@ -59,7 +65,8 @@ def test_the_alternatives():
         )
     assert of(load_recipe("ablations/mlm-gc-alone"), "mlm").weight == 0
     released = of(load_recipe("ablations/mlm-gc-released"), "cooccurrence")
-    assert released.pairs.weights == "released"
+    assert (released.pairs.weights, released.neighbours) == ("released", "shown")
+    assert (released.log_plus_one, released.normalize_by) == (True, "window")
     masking = of(load_recipe("xlm+pmi"), "mlm").masking
     assert (masking.unit, masking.pmi.max_length, masking.phrases) == ("pmi", 5, None)
 
@@ -70,11 +77,32 @@ def test_what_rides_on_what():
         "mlm-gc+tlm": {"mlm", "tlm", "cooccurrence"},
         "xlm+pmi": {"mlm"},
         "ablations/mlm-gc-none": {"mlm"},
+        "ablations/mlm-gc-none+tlm": {"mlm", "tlm"},
         "ablations/mlm-gc-tiny+tlm": {"mlm", "tlm", "cooccurrence"},
         "ablations/mlm-gc-tiny-none+tlm": {"mlm", "tlm"},
     }
     for name, objectives in expected.items():
         assert set(load_recipe(name).objectives_in(0)) == objectives
+
+
+def test_the_baseline_of_table_5_differs_in_the_regression_alone():
+    whole, base = load_recipe("mlm-gc+tlm"), load_recipe("ablations/mlm-gc-none+tlm")
+    assert (base.model, base.batch, base.optimizer) == (whole.model, whole.batch, whole.optimizer)
+    for stream, other in zip(
+        base.stages[0].streams.values(), whole.stages[0].streams.values(), strict=True
+    ):
+        assert replace(other, objectives=stream.objectives) == stream
+
+
+def test_words_are_a_table_of_unsupervised_translation():
+    """B.2: all the configurations of UNMT, with a word-level vocabulary, which is the corpus's."""
+    for name in ("unmt-xlm", "unmt-xlm+gc"):
+        plain, words = load_recipe(name), load_recipe(f"ablations/{name}-words")
+        assert (plain.model, plain.stages, plain.objectives) == (
+            words.model,
+            words.stages,
+            words.objectives,
+        )
 
 
 def test_appendix_b():

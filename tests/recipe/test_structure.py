@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -176,7 +177,7 @@ class TestObjectivesFromElsewhere:
     @pytest.mark.parametrize(
         ("name", "message"),
         [
-            ("their_objectives:Loud", "cannot be imported: module 'their_objectives' has no"),
+            ("their_objectives:Loud", "their_objectives.py has no 'Loud'; did you mean 'Louder'?"),
             ("nowhere.at_all:X", "cannot be imported: No module named 'nowhere'"),
             ("their_objectives:Nothing", "is not a subclass of isoglot.Objective"),
         ],
@@ -211,8 +212,8 @@ def _paths(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     if not isinstance(data, dict):
         return []
     found = [p for key, value in data.items() for p in _paths(value, (*path, key))]
-    if path[-1:] in {("streams",), ("objectives",)}:
-        return found  # names of classes: the message is another
+    if path[-1:] in {("streams",), ("objectives",), ("differs",)}:
+        return found  # names of classes, whose message is another, and free names
     return found + [(*path, key) for key in data if len(key) >= 4]
 
 
@@ -249,3 +250,22 @@ def test_any_misspelling_is_found_and_its_name_suggested(data):
     message = refusal(structure, Document(data=changed, places={(): "a.yaml:1"}), Recipe)
     dotted = ".".join(map(str, (*path[:-1], wrong)))
     assert f"a.yaml:1: {dotted}: unknown setting; did you mean {right!r}?" in message
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../x", "/x/y", "a/../b", "..", ".hidden", "a//b", "", "a\nb", "-x", "a\\b", "x" * 101],
+)
+def test_names_that_lead_out_of_their_folder_are_refused(name):
+    text = json.dumps(name)
+    for setting in (f"name={text}", f"export.fold_languages=[{text}]"):
+        with pytest.raises(RecipeError, match=r"cannot be a name\. Folders are called by it"):
+            load_recipe("tiny", [setting])
+    streams = {name: {"kind": "text", "objectives": ["mlm"]}}
+    with pytest.raises(RecipeError, match=r"streams: .* cannot be a name"):
+        load_recipe("tiny", [f"stages=[{json.dumps({'steps': 1, 'streams': streams})}]"])
+
+
+def test_names_of_recipes_objectives_and_streams_of_ones_own():
+    for name in ("mine", "ablations/mlm-gc-lambda0.1", "mlm-gc+tlm", "modèle 2", "a@b:c,d=e"):
+        assert load_recipe("tiny", [f"name={json.dumps(name)}"]).name == name

@@ -45,7 +45,8 @@ def write_model(
         fingerprint=f"{seed:064x}",
         scores=scores,
     ).write(folder / "results.json")
-    _exhibits(rng, languages, mixed=seed % 2 == 0).write(folder / FILE)
+    exhibits = _exhibits(rng, languages, mixed=seed % 2 == 0)
+    replace(exhibits, fingerprint=f"{seed:064x}").write(folder / FILE)
     with (folder / "metrics.jsonl").open("w", encoding="utf-8") as file:
         for record in _records(rng, steps):
             file.write(json.dumps(record) + "\n")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,7 @@ from isoglot.report.inputs import ReportError, parse_named_folder
 from isoglot.report.page import read_report_data, report_page, report_tables
 from isoglot.report.tables import MAX_COLUMNS, to_latex, to_markdown
 from isoglot.results import Results, Score
-from isoglot.visualizations import FILE
+from isoglot.visualizations import FILE, Visualizations
 from tests.report.generated_runs import LANGUAGES, TASKS, write_model
 
 if TYPE_CHECKING:
@@ -164,6 +166,63 @@ def test_many_models_tasks_and_forty_languages_stay_small_and_narrow(
     assert all(address.startswith("#") for address in outline.addresses)
     elsewhere = set(re.findall(r"https?://[^\s\"'<)]+|url\(|@import", html))
     assert elsewhere == {"http://www.w3.org/2000/svg"}  # a name, not an address
+
+
+def test_every_table_scrolls_by_itself_on_a_phone(one):
+    html = html_of(one)
+    assert html.count("<table") == html.count('<div class="wide"><table') > 5
+    assert html.count("</table></div>") == html.count("</table>")
+    style = html.partition("</style>")[0]
+    assert re.search(r"@media \(max-width:600px\){[^}]*}\.wide{overflow-x:auto}", style)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+@pytest.mark.parametrize("width", [375, 485, 1280])
+def test_the_page_is_no_wider_than_the_window(tmp_path, width):
+    """Measured in a browser: the width of the content against that of the window."""
+    folders = [
+        write_model(tmp_path / f"a-model-with-a-long-name-{n}", n, languages=LANGUAGES[:12],
+                    tasks=TASKS[-8:], seeds=2, steps=20)
+        for n in range(3)
+    ]  # fmt: skip
+    measure = (
+        "<script>for (const one of document.querySelectorAll('details')) one.open = true;"
+        "const root = document.documentElement;"
+        "parent.postMessage(root.scrollWidth + ' of ' + innerWidth, '*')</script>"
+    )
+    page, window = tmp_path / "page.html", tmp_path / "window.html"
+    page.write_text(html_of(*folders).replace("</body>", f"{measure}</body>"), encoding="utf-8")
+    # a window of chromium has at least 500 pixels, a frame in it may have less
+    window.write_text(
+        "<title></title><script>addEventListener('message', (e) => { document.title = e.data })"
+        f"</script><iframe src='page.html' width={width} height=900 style='border:0'></iframe>"
+    )
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+               "--virtual-time-budget=5000", f"--user-data-dir={tmp_path / 'profile'}",
+               "--window-size=1400,900"]  # fmt: skip
+    done = subprocess.run(
+        [*command, window.as_uri()], capture_output=True, text=True, check=True, timeout=120
+    )
+    found = re.search(r"<title>(\d+) of (\d+)</title>", done.stdout)
+    assert found is not None, done.stdout[:500]
+    content, inner = map(int, found.groups())
+    assert inner == width
+    assert content <= inner
+
+
+def test_words_of_dictionaries_have_a_map_of_their_own(one, tmp_path):
+    folder = tmp_path / "mlm"
+    shutil.copytree(one, folder)
+    shown = Visualizations.read(folder / FILE)
+    assert shown.sentence_map is not None
+    words = replace(shown.sentence_map, layer=None, method="PCA to 3 dimensions, then t-SNE")
+    replace(shown, word_map=words).write(folder / FILE)
+    html = html_of(folder)
+    assert {"space", "wordspace"} <= Outline(html).ids
+    section = html[html.index('id="wordspace"') :]
+    assert "Each dot is a word" in section
+    assert "embedding table, PCA to 3 dimensions" in section
 
 
 def test_an_empty_folder_is_refused(tmp_path):

@@ -78,3 +78,22 @@ def squad_v2(questions, predictions):
             found.setdefault(f"{group}exact", []).append(float(said in golds))
             found.setdefault(f"{group}f1", []).append(best)
     return {name: 100.0 * sum(values) / len(values) for name, values in found.items()}
+
+
+def squad_v2_best(questions, answers, odds):
+    """The v2.0 script with probabilities of no answer: all thresholds tried one by one."""
+    found = {}
+    for name in ("exact", "f1"):
+        tried = [(0.0, None)]  # a threshold below all odds: nothing is answered
+        tried += [(odd, odd) for odd in sorted(odds)]
+        best = None
+        for threshold, at_most in tried:
+            said = [
+                answer if at_most is not None and odd <= at_most else ""
+                for answer, odd in zip(answers, odds, strict=True)
+            ]
+            percent = squad_v2(questions, said)[name]
+            if best is None or percent > best[0] + 1e-9:
+                best = percent, threshold
+        found[f"best_{name}"] = best
+    return found

@@ -12,7 +12,7 @@ from pyarrow import ipc, parquet
 
 from isoglot.errors import CorpusError
 from isoglot.tasks import find_task
-from isoglot.tasks.data_files import hf_rows
+from isoglot.tasks.data_files import csv_rows, hf_rows
 
 FIXTURES = Path(__file__).parent / "fixtures"
 FILES = ["{}-00000-of-00001.parquet", "{}/data-00000-of-00001.arrow"]
@@ -268,3 +268,23 @@ def test_rows_that_are_not_what_they_should_be(tmp_path, task, language, file, r
         reader.read(reader.find_split(tmp_path, language, "test"))
     assert str(tmp_path / file) in str(caught.value)
     assert "Fetch the" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b\n1,2\n1\n", "line 3: has 1 columns and the header has 2"),
+        ('a,b\n"1\n\n2",3\n4,5,6\n', "line 5: has 3 columns"),
+    ],
+)
+def test_a_damaged_csv_file_is_refused_by_line(tmp_path, text, said):
+    file = tmp_path / "x.csv"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(CorpusError, match=said):
+        list(csv_rows(file))
+
+
+def test_a_csv_cell_may_hold_commas_line_ends_and_quotes(tmp_path):
+    file = tmp_path / "x.csv"
+    file.write_text('\ufeffa, b\n"1,\n1","say ""so"""\n\n', encoding="utf-8")
+    assert [dict(row) for row in csv_rows(file)] == [{"a": "1,\n1", "b": 'say "so"'}]

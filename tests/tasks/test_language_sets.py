@@ -27,6 +27,23 @@ def test_names_are_spelled_out_beside_codes():
         expand_languages(["conl"])
 
 
+def test_any_spelling_of_a_language_is_a_code():
+    names = ["por", "nob", "zh-min-nan", "deu-eng", "zh-Hant", "simple", "en"]
+    codes = ("pt", "no", "nan", "de-en", "zh_Hant", "en_simple", "en")
+    assert expand_languages(names) == codes
+    assert expand_languages(["pt", "por"]) == ("pt",)
+    for name in ("xnlii", "tatoeba-15", "", "en-"):
+        with pytest.raises(IsoglotError, match="There is no set of languages"):
+            expand_languages([name])
+
+
+def test_scores_under_another_spelling_are_wanted_too():
+    assert is_selected("nb", ("no",))
+    assert is_selected("nb-en", ("no",))
+    assert is_selected("de-en", ("en-de",))
+    assert not is_selected("de-en", ("en-sw",))
+
+
 def test_a_pair_is_wanted_where_its_languages_other_than_english_are():
     assert is_selected("en-sw", ("sw",))
     assert is_selected("sw-en", ("sw", "en"))

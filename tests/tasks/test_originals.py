@@ -16,6 +16,7 @@ from isoglot.tasks.examples import (
     SentencePair,
     TaggedSentence,
 )
+from isoglot.tasks.unread import unread_files
 
 FOLDER = Path(__file__).parent / "fixtures"
 
@@ -29,7 +30,9 @@ def test_every_fixture_belongs_to_a_task():
     used = {path for kind in all_tasks() for part in kind().splits(FOLDER) for path in part.files}
     beside = {".eng", ".en", ".gold", ".md"}
     others = {p for p in FOLDER.rglob("*") if p.is_file()} - used
-    assert {path.name for path in others if path.suffix not in beside} == {"relations.jsonl"}
+    named = {path.name for path in others if path.suffix not in beside}
+    assert named == {"relations.jsonl", "align.txt"}
+    assert {file for kind in all_tasks() for file in unread_files(kind(), FOLDER)} == set()
 
 
 def test_xnli():
@@ -43,6 +46,33 @@ def test_xnli():
     ]
     assert [e.label for e in read("xnli", "sw", "dev")] == ["neutral"]
     assert [e.label for e in read("xnli", "de", "train")] == ["contradiction", "entailment"]
+
+
+def test_xnli_in_csv_and_a_tab_inside_quotes():
+    assert read("xnli", "hr", "test") == [
+        LabeledText(
+            id="1", first="Mačka, kaže, spava.", second="Životinja\nspava.", label="entailment"
+        ),
+        LabeledText(id="2", first="Mačka spava.", second="Mačka trči.", label="contradiction"),
+    ]
+    quoted, plain = read("xnli", "de", "test")
+    assert (quoted.first, quoted.second) == ("Die Katze\tschläft.", "Ein Tier schläft.")
+    assert (plain.first, plain.second) == ('"Sie" sagt', 'nichts"'), "quotes as they are"
+
+
+def test_sick_in_portuguese():
+    assert [(e.id, e.label) for e in read("sick", "pt", "train")] == [("1", "entailment")]
+    assert [(e.id, e.first) for e in read("sick", "pt", "test")] == [("2", "Um gato dorme")]
+
+
+def test_masakhaner_2_is_a_task_of_its_own():
+    assert read("masakhaner2", "tn", "test")[0].tags == ("B-LOC", "O", "B-DATE")
+    assert "tn" not in {part.language for part in find_task("masakhaner").splits(FOLDER)}
+
+
+def test_word_alignment_with_sure_links_alone():
+    (pair,) = read("alignment", "de-en", "test")
+    assert pair.sure == pair.possible == {(0, 0), (1, 1)}
 
 
 def test_paws_x():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from functools import cache
 
@@ -11,8 +12,14 @@ from torchmetrics.functional.text import squad as torchmetrics_squad
 
 from isoglot.errors import CorpusError
 from isoglot.tasks import find_task
+from isoglot.tasks.examples import Answer, PredictedAnswer, Question
 from isoglot.tasks.multilingual_qa import normalize_mlqa
-from isoglot.tasks.squad import normalize_english, squad_percentages, squad_v2_percentages
+from isoglot.tasks.squad import (
+    best_thresholds,
+    normalize_english,
+    squad_percentages,
+    squad_v2_percentages,
+)
 from tests.tasks import guesses, references
 
 XQUAD = "ar de el en es hi ro ru th tr vi zh".split()
@@ -72,7 +79,8 @@ def test_squad_2(data_folder, language):
     said = guesses.answers(asked)
     found = squad_v2_percentages(asked, said)
     assert found == references.squad_v2(asked, said), "bit for bit"
-    assert set(found) == {metric.name for metric in find_task("squad-v2").metrics}
+    of_models = {"best_f1", "best_exact"}
+    assert set(found) | of_models == {metric.name for metric in find_task("squad-v2").metrics}
     shares = find_task("squad-v2").score(asked, said, "en")
     assert shares["NoAns_f1"] == found["NoAns_f1"] / 100
 
@@ -114,3 +122,32 @@ def test_mlqa_by_hand(language, text, normal):
 def test_mlqa_has_rules_for_its_languages_only():
     with pytest.raises(CorpusError, match="no rules for 'sw'"):
         find_task("mlqa").score([], [], "en-sw")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_thresholds_of_no_answer(seed):
+    rng = random.Random(seed)
+    said = ["rot", "blau", "grün gelb", "die See"]
+    asked, answers = [], []
+    for number in range(40):
+        text = rng.choice(said)
+        known = () if rng.random() < 0.5 else (Answer(text=text, start=0),)
+        asked.append(Question(id=str(number), question="?", context=text, answers=known))
+        best = text if rng.random() < 0.6 else rng.choice([*said, ""])
+        odds = round(rng.gauss(1.5 if not known else -1.5, 2.0), 4) + number * 1e-6
+        answers.append(PredictedAnswer("", best=best, start=0, end=len(best), null_odds=odds))
+    found = best_thresholds(asked, answers)
+    expected = references.squad_v2_best(
+        asked, [answer.best for answer in answers], [answer.null_odds for answer in answers]
+    )
+    assert {name: pytest.approx(tuple(each)) for name, each in found.items()} == expected
+    scores = find_task("squad-v2").score(asked, answers, "en")
+    assert scores["best_f1"] == pytest.approx(expected["best_f1"][0] / 100)
+    assert scores["best_exact"] >= scores["exact"]
+    assert "best_f1" not in find_task("squad-v2").score(asked, [""] * 40, "en"), "texts alone"
+
+
+def test_no_threshold_helps_a_model_that_is_always_wrong():
+    asked = [Question(id="1", question="?", context="a", answers=(Answer(text="a", start=0),))]
+    wrong = PredictedAnswer("b", best="b", start=0, end=1, null_odds=-3.0)
+    assert best_thresholds(asked, [wrong])["best_f1"] == (0.0, 0.0)

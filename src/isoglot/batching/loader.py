@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import signal
+import warnings
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 import torch
@@ -20,12 +23,13 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Sampler
 
 from isoglot.batching.builder import BatchBuilder
-from isoglot.batching.mixture import Mixture, NamedObjectives, OpenStream
+from isoglot.batching.mixture import Mixture, OpenStream
 from isoglot.batching.padded import PaddedBatchBuilder, build_planner, uses_padding
-from isoglot.errors import CorpusError, RecipeError, require
+from isoglot.errors import RecipeError
+from isoglot.ranges import Range, check_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from isoglot.batching.planner import BatchConfig, MicroBatchPlan
     from isoglot.batching.streams import StreamConfig
@@ -42,14 +46,13 @@ _ALIGNED_BYTES = 16
 class LoaderConfig:
     """How micro-batches are built ahead."""
 
-    num_workers: int = 0
+    num_workers: Annotated[int, Range(0, 256)] = 0
     """Worker processes that build batches; 0 builds them in the training process."""
-    prefetch_factor: int = 4
+    prefetch_factor: Annotated[int, Range(1, 1024)] = 4
     """Micro-batches each worker keeps ready."""
 
     def __post_init__(self) -> None:
-        require(self.num_workers >= 0, "loader.num_workers must not be negative")
-        require(self.prefetch_factor >= 1, "loader.prefetch_factor must be 1 or more")
+        check_ranges(self)
 
 
 def open_streams(
@@ -60,47 +63,39 @@ def open_streams(
     row_length: int,
     split: Split = "train",
 ) -> tuple[OpenStream, ...]:
-    """Open a stage's streams on a corpus, each with the objectives that read it."""
+    """Open a stage's streams on a corpus, each with the objectives that read it.
+
+    `objectives` has those that a stream trains and those that must only fit its rows.
+    """
     opened = []
     for config in streams.values():
         chosen = tuple((name, objectives[name]) for name in config.objectives)
-
-        def sequence_length(sizes: IntArray, chosen: NamedObjectives = chosen) -> IntArray:
-            lengths = [objective.lengths(sizes) for _, objective in chosen]
-            positions = [objective.num_positions(sizes)[:, None] for _, objective in chosen]
-            return np.asarray(np.hstack(lengths + positions).max(axis=1), np.int32)
-
-        slices = config.open(
+        names = dict.fromkeys((*config.objectives, *config.must_fit))
+        sequence_length = partial(longest_sequence, [objectives[name] for name in names])
+        found = config.open(
             corpus, split=split, sequence_length=sequence_length, row_length=row_length
         )
-        found = {one.name for one in slices}
-        missing = [name for name in config.selected(corpus) if "/".join(name) not in found]
-        if split == "train":
-            read = {one.language for one in slices}
-            for source, language in missing:
-                if language in config.languages and language not in read:
-                    raise CorpusError(
-                        f"stream {config.kind!r}: {source}/{language} has no example left to read, "
-                        f"and the stream's languages name {language!r}. Check the source's files "
-                        "and the stream's limits on length, or remove the language."
-                    )
-        names = tuple(map("/".join, missing))
-        opened.append(OpenStream(config=config, slices=slices, objectives=chosen, missing=names))
+        slices = tuple(one for one in found if one.num_examples)
+        read = {one.name for one in slices}
+        opened.append(
+            OpenStream(
+                config=config,
+                slices=slices,
+                objectives=chosen,
+                missing=tuple(
+                    name for name in map("/".join, config.selected(corpus)) if name not in read
+                ),
+                unread=tuple(one for one in found if one.num_dropped and not one.num_examples),
+            )
+        )
     return tuple(opened)
 
 
-def describe_dropped(streams: tuple[OpenStream, ...], row_length: int) -> Iterator[str]:
-    """A sentence for every slice of which examples are not read."""
-    for stream in streams:
-        for name in stream.missing:
-            yield f"{stream.config.kind}/{name}: none of its examples is read."
-        for one in stream.slices:
-            if one.num_dropped:
-                yield (
-                    f"{stream.config.kind}/{one.name}: {one.num_dropped:,} of "
-                    f"{one.num_dropped + one.num_examples:,} examples are dropped, "
-                    f"{one.drop_reason.format(row_length=row_length)}."
-                )
+def longest_sequence(objectives: Sequence[Objective], sizes: IntArray) -> IntArray:
+    """(n, k) sizes of examples -> (n,) tokens or positions of the longest sequence of each."""
+    lengths = [objective.lengths(sizes) for objective in objectives]
+    positions = [objective.num_positions(sizes)[:, None] for objective in objectives]
+    return np.asarray(np.hstack(lengths + positions).max(axis=1), np.int32)
 
 
 class Loader:
@@ -157,20 +152,35 @@ class Loader:
 
     def _load(self, plans: Iterator[MicroBatchPlan]) -> Iterator[Batch]:
         workers = self.workers.num_workers
-        loader = DataLoader(
-            self.builder,
-            batch_size=None,
-            sampler=cast("Sampler[int]", plans),
-            num_workers=workers,
-            prefetch_factor=self.workers.prefetch_factor if workers else None,
-            collate_fn=cast("Any", to_shared_buffer) if workers else _unchanged,
-            pin_memory=self.pin_memory,
-            worker_init_fn=_start_worker,
-        )
-        batches = iter(loader)
+        with warnings.catch_warnings():
+            # of more workers than cores, once for each stage: `worker_note` says it once for a run
+            warnings.filterwarnings("ignore", message="This DataLoader will create")
+            loader = DataLoader(
+                self.builder,
+                batch_size=None,
+                sampler=cast("Sampler[int]", plans),
+                num_workers=workers,
+                prefetch_factor=self.workers.prefetch_factor if workers else None,
+                collate_fn=cast("Any", to_shared_buffer) if workers else _unchanged,
+                pin_memory=self.pin_memory,
+                worker_init_fn=_start_worker,
+            )
+            batches = iter(loader)
         if workers:
             _stop_workers_at_exit(batches)
         return batches
+
+
+def worker_note(config: LoaderConfig, num_processes: int) -> str | None:
+    """A sentence if a machine's loader workers are more than its cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    workers = config.num_workers * num_processes
+    if not cores or workers <= cores:
+        return None
+    return (
+        f"loader.num_workers: {workers} workers share {cores} cores of this machine, which builds "
+        f"batches no faster than {max(cores // num_processes, 1)} for each process."
+    )
 
 
 def check_shape(shape: BatchConfig, world: int, streams: tuple[OpenStream, ...]) -> None:
@@ -248,6 +258,6 @@ def _start_worker(_: int) -> None:
 
     Garbage collection of objects inherited by fork would copy their memory.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
     gc.freeze()

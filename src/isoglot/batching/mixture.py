@@ -40,6 +40,8 @@ class OpenStream:
     objectives: NamedObjectives
     missing: tuple[str, ...] = ()
     """`source/language` of selected slices that have no examples."""
+    unread: tuple[LanguageSlice, ...] = ()
+    """Slices of which all examples are dropped."""
 
     def lengths(self, sizes: IntArray) -> IntArray:
         """(n, sequences of a draw): the lengths of all sequences built from examples."""

@@ -9,12 +9,12 @@ builds only its own micro-batches: one, two or eight processes see the same glob
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from isoglot.batching.packing import DrawLookup, DrawPool, pack
-from isoglot.errors import require
+from isoglot.ranges import Range, check_ranges
 from isoglot.types import BoolArray, Cursor, Draw, LongArray
 
 if TYPE_CHECKING:
@@ -31,22 +31,19 @@ _DRAWS_PER_LOOKUP = 2048
 class BatchConfig:
     """The shape of a step."""
 
-    row_length: int = 256
+    row_length: Annotated[int, Range(8, 2**17)] = 256
     """Tokens of a row: the longest sequence possible."""
-    rows: int = 64
+    rows: Annotated[int, Range(1, 2**17)] = 64
     """Rows of one optimizer step, over all processes."""
-    micro_rows: int = 16
+    micro_rows: Annotated[int, Range(1, 2**17)] = 16
     """Rows encoded at a time on one process, as its memory allows."""
-    lookahead: float = 0.1
+    lookahead: Annotated[float, Range(0, 10)] = 0.1
     """Draws taken beyond what a step holds, as a share of it, so that rows can be filled well."""
     pad_targets: bool | None = None
     """Pad the list of target positions to a fixed size (for compiled models); none: on a GPU."""
 
     def __post_init__(self) -> None:
-        require(self.row_length >= 8, "batch.row_length must be 8 or more")
-        require(self.rows >= 1, "batch.rows must be 1 or more")
-        require(self.micro_rows >= 1, "batch.micro_rows must be 1 or more")
-        require(self.lookahead >= 0, "batch.lookahead must not be negative")
+        check_ranges(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

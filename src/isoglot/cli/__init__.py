@@ -12,6 +12,8 @@ from typer.core import TyperGroup
 from typing_extensions import override
 
 from isoglot import __version__
+from isoglot.atomic import disk_fault, write_error_message
+from isoglot.cli import help_table
 from isoglot.errors import IsoglotError
 
 _COMMANDS = (
@@ -34,6 +36,9 @@ _COMMANDS = (
 
 _MODULES = tuple(name for name in _COMMANDS if name != "vocabulary")  # in transplant.py
 """The files of this folder that register commands."""
+
+
+_HELP = {"-h", "--help"}
 
 
 class _OrderedGroup(TyperGroup):
@@ -61,7 +66,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": sorted(_HELP, reverse=True)},
 )
 
 
@@ -87,12 +92,36 @@ def load_commands(command: str | None = None) -> None:
 
 
 def main() -> None:
-    """Run the command line; an `IsoglotError` is printed as its message, without a traceback."""
+    """Run the command line; what the user can mend is printed in a sentence, without a traceback.
+
+    That is an `IsoglotError`, a fault of the disk from whichever library, and an error of the
+    system that names a file.
+    """
     load_commands(sys.argv[1] if len(sys.argv) > 1 else None)
+    if _HELP & set(sys.argv):
+        help_table.install()
     try:
         app()
-    except IsoglotError as error:
-        print(f"isoglot: {error}", file=sys.stderr)
-        if os.environ.get("ISOGLOT_TRACEBACK"):
-            raise
+    except BrokenPipeError:
+        # the reader of a pipe has enough (`| head`); Python would flush once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except Exception as error:
+        message = _message(error)
+        if message is None or os.environ.get("ISOGLOT_TRACEBACK"):
+            raise
+        print(f"isoglot: {message}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _message(error: Exception) -> str | None:
+    """The sentence for an error that the user can mend; none for a fault of the program."""
+    if isinstance(error, IsoglotError):
+        return str(error)
+    place = getattr(error, "filename", None)
+    fault = disk_fault(error)
+    if fault is not None:
+        return write_error_message(place or "The disk", fault)
+    if isinstance(error, OSError) and error.strerror and place is not None:
+        return f"{place}: {error.strerror}."
+    return None

@@ -8,6 +8,8 @@ import typer
 
 from isoglot.cli import app, options
 from isoglot.cli.console import write_file
+from isoglot.cli.outputs import output_file
+from isoglot.languages import canonical
 from isoglot.report.metrics import Axis
 
 analyze = typer.Typer(
@@ -46,7 +48,9 @@ def plot(
         "-m",
         help="Metric, such as 'valid/btmlm/mean/perplexity'. Without it, list all metrics.",
     ),
-    out: Path = typer.Option(Path("figure.svg"), "--out", "-o", help="Path of the figure (SVG)."),
+    out: Path = typer.Option(
+        Path("figure.svg"), "--out", "-o", help="Path of the figure (SVG).", callback=output_file
+    ),
     x_axis: Axis = typer.Option("steps", help="Unit of the horizontal axis."),
     smooth: int = typer.Option(1, min=1, help="Average over windows of this many steps."),
     log: bool = typer.Option(False, "--log", help="Logarithmic vertical axis."),
@@ -57,10 +61,10 @@ def plot(
     Runs of the same name (runs/a-seed1 runs/a-seed2, or a=RUN a=RUN) are plotted as their mean with
     a band of one standard deviation.
     """
-    from isoglot.report.inputs import parse_named_folder
+    from isoglot.report.inputs import parse_named_run
     from isoglot.report.metrics import RunMetrics, plot_metric
 
-    inputs = [parse_named_folder(run) for run in runs]
+    inputs = [parse_named_run(run) for run in runs]
     if metric is None:
         names = {name: None for run in inputs for name in RunMetrics(run.path).names()}
         print("\n".join(names))
@@ -70,16 +74,19 @@ def plot(
     print(f"{metric} of {len(inputs)} runs: {out}")
 
 
+_TASKS = typer.Option(
+    "",
+    "--tasks",
+    "-t",
+    help="Tasks (`isoglot show tasks`), separated by commas. Without it, held-out losses.",
+)
+
+
 @analyze.command(epilog=_TRANSFER_EXAMPLE)
 def transfer(
     runs: list[str] = _RUNS,
-    tasks: str = typer.Option(
-        "",
-        "--tasks",
-        "-t",
-        help="Tasks (`isoglot show tasks`), separated by commas. Without it, held-out losses.",
-    ),
-    data: Path = options.DATA,
+    tasks: str = _TASKS,
+    data: list[Path] = options.DATA,
     source: str = typer.Option("en", "--source", "-s", help="Source language."),
     x_axis: str = typer.Option(
         "steps", help="Horizontal axis: steps, or the path of a numeric recipe setting."
@@ -91,7 +98,9 @@ def transfer(
     languages: str = options.LANGUAGES,
     selection: str | None = options.SELECTION,
     settings: list[str] = options.SETTINGS,
-    out: Path = typer.Option(Path("transfer.svg"), "--out", "-o", help="Path of the figure (SVG)."),
+    out: Path = typer.Option(
+        Path("transfer.svg"), "--out", "-o", help="Path of the figure (SVG).", callback=output_file
+    ),
 ) -> None:
     """Plot source score, mean target score and transfer gap (MetaXLM, Figures 1 and 5).
 
@@ -100,12 +109,12 @@ def transfer(
     as their mean with a band of one standard deviation. Scores are kept in each model's folder.
     """
     from isoglot.cli.console import StageProgress, disable_progress_bars, print_table
-    from isoglot.report.inputs import parse_named_folder
+    from isoglot.report.inputs import parse_named_run
     from isoglot.report.transfer import plot_transfer, transfer_rows
     from isoglot.study.transfer import heldout_curves, models_to_plot, transfer_curves
 
     disable_progress_bars()
-    inputs = [parse_named_folder(run) for run in runs]
+    inputs = [parse_named_run(run) for run in runs]
     if tasks:
         request = options.finetune_request(
             scenario,
@@ -119,10 +128,15 @@ def transfer(
         models = models_to_plot(inputs, x_axis)
         with StageProgress() as progress:
             curves = transfer_curves(
-                models, options.split_names(tasks), data, request, source=source, progress=progress
+                models,
+                options.split_names(tasks),
+                tuple(data),
+                request,
+                source=canonical(source),
+                progress=progress,
             )
     else:
-        curves = [heldout_curves(inputs, x_axis, source=source, objective=objective)]
+        curves = [heldout_curves(inputs, x_axis, source=canonical(source), objective=objective)]
     for one in curves:
         print(f"{one.title}, {one.unit}")
         print_table(["", x_axis, "source", "targets", "gap"], transfer_rows(one))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from isoglot.atomic import write_text
+from isoglot.locks import lock_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,6 +18,8 @@ if TYPE_CHECKING:
 
 Row = Sequence[str]
 _PIPE_WIDTH = 200
+_LINE_SECONDS = 15.0
+"""Seconds between two lines of a stage in a log, as in pre-training."""
 
 
 def print_table(headings: Row, rows: Iterable[Row], *, markdown: bool = False) -> None:
@@ -40,9 +46,9 @@ def describe_counts(counts: Mapping[str, int]) -> str:
 
 
 def write_file(file: Path, text: str) -> None:
-    """Write a text file, in a folder that may not exist."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
+    """Write a text file, in a folder that may not exist; two commands take turns."""
+    with lock_file(file, wait=True):
+        write_text(file, text)
 
 
 def write_page(file: Path, text: str) -> None:
@@ -59,23 +65,22 @@ def disable_progress_bars() -> None:
 
 
 class StageProgress:
-    """Progress by stage: one bar for each stage on a terminal, one line for each in a log."""
+    """Progress by stage: a bar for each stage on a terminal; in a log, a line every 15 seconds."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        """On standard error unless a terminal is given."""
+    def __init__(
+        self, console: Console | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """On standard error unless a terminal is given; `clock` gives seconds."""
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        from isoglot.progress import progress_bars
 
         self._console = console = console or Console(stderr=True)
         self._tasks: dict[str, TaskID] = {}
-        self._bars = Progress(
-            TextColumn("{task.description:<28}"),
-            BarColumn(bar_width=32),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TimeElapsedColumn(),
-            console=console,
-            disable=not console.is_terminal,
-        )
+        self._clock = clock
+        self._started: dict[str, tuple[float, int]] = {}
+        self._last_line = clock()
+        self._bars = progress_bars(console)
 
     def __enter__(self) -> StageProgress:
         self._bars.start()
@@ -88,6 +93,23 @@ class StageProgress:
         """Report that `done` of `total` units of a stage are finished."""
         if stage not in self._tasks:
             self._tasks[stage] = self._bars.add_task(stage, total=total)
+            self._started[stage] = self._clock(), done
             if not self._console.is_terminal:
-                self._console.print(f"{stage} ...", highlight=False)
+                self._print(f"{stage} ...")
+        elif not self._console.is_terminal and self._clock() - self._last_line >= _LINE_SECONDS:
+            self._print(f"{stage}: {self._status(stage, done, total)}")
         self._bars.update(self._tasks[stage], completed=done, total=total)
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, highlight=False, soft_wrap=True)
+        self._last_line = self._clock()
+
+    def _status(self, stage: str, done: int, total: int | None) -> str:
+        """How far a stage is, and the time left at its speed until now."""
+        from isoglot.progress import duration
+
+        if not total:
+            return f"{done:,}"
+        started, before = self._started[stage]
+        seconds = (self._clock() - started) * (total - done) / max(1, done - before)
+        return f"{done:,} of {total:,} ({done / total:.0%}), {duration(seconds)} left"

@@ -9,6 +9,7 @@ import typer
 
 from isoglot.cli import app
 from isoglot.cli.console import StageProgress, print_table
+from isoglot.cli.outputs import output_file, output_folder
 
 cooccurrence = typer.Typer(
     help="Count token pairs (MLM-GC) and find phrases of high PMI ahead of training.",
@@ -18,7 +19,7 @@ app.add_typer(cooccurrence, name="cooccurrence")
 
 CORPUS = typer.Argument(..., help="A prepared corpus.")
 WORKERS = typer.Option(
-    None, min=1, help="Number of worker threads.", show_default="the machine's cores"
+    None, min=1, max=1024, help="Number of worker threads.", show_default="the machine's cores"
 )
 
 
@@ -26,7 +27,12 @@ WORKERS = typer.Option(
 def count(
     corpus: Path = CORPUS,
     out: Path | None = typer.Option(
-        None, "--out", "-o", help="Folder of the counts.", show_default="in the corpus"
+        None,
+        "--out",
+        "-o",
+        help="Folder of the counts.",
+        show_default="in the corpus",
+        callback=output_folder,
     ),
     workers: int | None = WORKERS,
     settings: list[str] = typer.Option(
@@ -45,7 +51,7 @@ def count(
     from isoglot.corpus.cooccurrence.pair_table import PairConfig
 
     config = PairConfig(**parse_settings(settings, PairConfig))
-    opened, workers = Corpus.open(corpus, verify="never"), workers or os.cpu_count() or 1
+    opened, workers = Corpus.open(corpus), workers or os.cpu_count() or 1
     with StageProgress() as progress:
         table = count_pairs(opened, config, out, workers=workers, progress=progress)
     print(f"{len(table.keys):,} pairs of {table.vocabulary_size:,} tokens; window {config.window}")
@@ -58,7 +64,9 @@ def count(
 @cooccurrence.command()
 def phrases(
     corpus: Path = CORPUS,
-    out: Path = typer.Option(..., "--out", "-o", help="Path of the phrase list (.npy)."),
+    out: Path = typer.Option(
+        ..., "--out", "-o", help="Path of the phrase list (.npy).", callback=output_file
+    ),
     samples: int = typer.Option(5, min=0, help="Phrases of each length to print."),
     settings: list[str] = typer.Option(
         [], "--set", help="Change a setting: max_length=4, min_count=20. May be repeated."
@@ -74,7 +82,7 @@ def phrases(
     from isoglot.corpus.cooccurrence.phrases import PhraseConfig
 
     config = PhraseConfig(**parse_settings(settings, PhraseConfig))
-    opened = Corpus.open(corpus, verify="never")
+    opened = Corpus.open(corpus)
     with StageProgress() as progress:
         found = find_phrases(opened, config, out, progress=progress)
     pieces = opened.token_texts() if samples else []

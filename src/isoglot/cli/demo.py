@@ -7,13 +7,20 @@ from pathlib import Path
 import typer
 
 from isoglot.cli import app
+from isoglot.cli.outputs import output_folder
+from isoglot.locks import lock_folder
 
 
 @app.command()
 def demo(
-    out: Path = typer.Option(Path("demo"), "--out", "-o", help="Folder for all files."),
+    out: Path = typer.Option(
+        Path("demo"), "--out", "-o", help="Folder for all files.", callback=output_folder
+    ),
     seeds: int = typer.Option(
-        1, min=1, help="Random seeds to train each variant with; 3 gives the table of docs/demo.md."
+        1,
+        min=1,
+        max=1000,
+        help="Random seeds to train each variant with; 3 gives the table of docs/demo.md.",
     ),
 ) -> None:
     """Train MLM, MLM + TLM and PPA on a small generated corpus and compare them across languages.
@@ -27,4 +34,5 @@ def demo(
     from isoglot.demo.run import run_demo
 
     disable_progress_bars()
-    run_demo(out, Console(), seeds=tuple(range(1, seeds + 1)))
+    with lock_folder(out):
+        run_demo(out, Console(), seeds=tuple(range(1, seeds + 1)))

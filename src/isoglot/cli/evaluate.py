@@ -9,12 +9,15 @@ import typer
 
 from isoglot.cli import app, options, scoring
 from isoglot.cli.console import disable_progress_bars
+from isoglot.cli.outputs import output_file, output_file_or_folder
 from isoglot.errors import IsoglotError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from isoglot.cli.score_table import TableOptions
     from isoglot.evaluation.settings import FeatureConfig
+    from isoglot.tasks.base import DataFolders
 
 _EXAMPLE = """
 Examples:
@@ -46,8 +49,10 @@ _OUT = typer.Option(
     None,
     "--out",
     "-o",
-    help="Results file, or a folder for results.json; existing scores are not computed again.",
-    show_default="in MODEL",
+    help="Results file (.json), or a folder for results.json; scores of the same data and weights "
+    "are not computed again.",
+    callback=output_file_or_folder,
+    show_default="the run, or results/NAME",
 )
 _LIMIT = typer.Option(
     None,
@@ -58,11 +63,28 @@ _LIMIT = typer.Option(
 )
 _CENTER = typer.Option(False, "--center", help="Retrieval: subtract each language's mean vector.")
 _MARGIN = typer.Option(False, "--margin", help="Retrieval: rank by ratio margin instead of cosine.")
+_LAYER = typer.Option(
+    None,
+    min=0,
+    metavar="N",
+    help="Retrieval: also print layer N (0: embeddings).",
+    show_default="that of --protocol's paper: xtreme, ernie-m-base, ernie-m-large",
+)
+_DIRECTION = typer.Option(
+    None,
+    metavar="WAY",
+    help="Retrieval: direction of the column of --layer: both, to-en, from-en.",
+    show_default="the paper's",
+)
 _ALIGNER = typer.Option(
     _DEFAULT_ALIGNER, help="Word alignment: transport, entropic, argmax or itermax."
 )
 _PREDICTIONS = typer.Option(
-    None, "--save-predictions", metavar="FILE", help="Write predictions of probes as JSON lines."
+    None,
+    "--save-predictions",
+    metavar="FILE",
+    help="Write predictions of probes as JSON lines.",
+    callback=output_file,
 )
 _COMPARE_WITH = typer.Option(
     None,
@@ -81,7 +103,7 @@ _VISUALIZATIONS = typer.Option(
     False,
     "--visualizations",
     help="Write a map of sentences and similarity grids of words for isoglot report, from --pairs "
-    "or the retrieval tasks.",
+    "or the retrieval tasks; with muse or xling a map of words (Figure 2 of MLM-GC).",
 )
 
 
@@ -90,12 +112,14 @@ def evaluate(
     model: Path = options.MODEL,
     pairs: list[Path] = _PAIRS,
     tasks: str = _TASKS,
-    data: Path = options.DATA,
+    data: list[Path] = options.DATA,
     languages: str = options.LANGUAGES,
     out: Path | None = _OUT,
     limit: int | None = _LIMIT,
     center: bool = _CENTER,
     margin: bool = _MARGIN,
+    layer: int | None = _LAYER,
+    direction: str | None = _DIRECTION,
     aligner: str = _ALIGNER,
     predictions: Path | None = _PREDICTIONS,
     compare_with: Path | None = _COMPARE_WITH,
@@ -105,6 +129,7 @@ def evaluate(
     source: list[str] = options.SOURCE,
     train_on: str | None = options.TRAIN_ON,
     selection: str | None = options.SELECTION,
+    no_language_embeddings: bool = options.NO_LANGUAGE_EMBEDDINGS,
     settings: list[str] = _SETTINGS,
     visualizations: bool = _VISUALIZATIONS,
 ) -> None:
@@ -113,8 +138,9 @@ def evaluate(
     With --pairs, on your own translations: is the nearest sentence the translation? With --tasks,
     on public test sets, of two kinds (`isoglot show tasks`):
 
-    tatoeba, alignment, lama and others need no training. In retrieval, a sentence's vector is the
-    mean of a layer's states. All layers are scored; the table shows the best one on average.
+    tatoeba, alignment, lama and others need no training. All layers are scored; the table shows
+    what users of the folder get: the exported sentence vectors, or the last layer. The best layer,
+    chosen on one half of the examples and scored on the other, stands beside it.
 
     xnli, mlqa and others are fine-tuned first, with the protocol's number of seeds, and scored in
     languages without training data (`isoglot finetune` has more options).
@@ -124,33 +150,36 @@ def evaluate(
     if compare_with is not None and predictions is None:
         raise typer.BadParameter("add --save-predictions FILE.", param_hint="--compare-with")
     features = {"limit": limit, "center": center, "margin": margin, "aligner": aligner}
+    features["language_embeddings"] = not no_language_embeddings
     training: dict[str, Any] = {"seeds": seeds, "selection": selection, "train_on": train_on}
     if pairs:
-        others = {"languages": languages, "save_predictions": predictions, "set": settings}
-        changed = {"aligner": aligner != _DEFAULT_ALIGNER, "source": source != ["en"]}
-        changed |= {"scenario": scenario != "zero-shot", "protocol": protocol != "xtreme"}
-        _refuse_with_pairs({**training, **others, **changed})
+        others = {"save_predictions": predictions, "set": settings}
+        _refuse_with_pairs({**training, **others}, aligner, source, scenario)
     training |= {"scenario": scenario, "protocol": protocol, "sources": source}
     disable_progress_bars()
-    folder, file = options.resolve_model(model), options.results_file(out, model)
+    folder = options.resolve_model(model, language_embeddings=not no_language_embeddings)
+    file, targets = options.results_file(out, model), options.parse_languages(languages)
+    view = {"protocol": protocol, "layer": layer, "direction": direction}
     if pairs:
-        scoring.score_pairs(
-            folder, pairs, file, _feature_config(features), visualize=visualizations
-        )
+        shown = _table_options(folder, _feature_config(features), targets, view)
+        scoring.score_pairs(folder, pairs, file, shown, visualize=visualizations)
         return
-    targets = options.parse_languages(languages)
     names = _score_tasks(
-        folder, tasks, data, file, features, training, targets, settings, predictions
+        folder, tasks, tuple(data), file, features, training, targets, settings, predictions, view
     )
     if predictions is not None and compare_with is not None:
         scoring.print_differing_predictions(predictions, compare_with)
     if visualizations:
-        scoring.visualize_tasks(folder, file, names, data, targets)
+        scoring.visualize_tasks(folder, file, names, tuple(data), targets)
 
 
-def _refuse_with_pairs(unread: Mapping[str, object]) -> None:
+def _refuse_with_pairs(
+    unread: Mapping[str, object], aligner: str, source: list[str], scenario: str
+) -> None:
     """Refuse options that only --tasks reads."""
-    for name, value in unread.items():
+    changed = {"aligner": aligner != _DEFAULT_ALIGNER, "source": source != ["en"]}
+    changed |= {"scenario": scenario != "zero-shot"}
+    for name, value in {**unread, **changed}.items():
         if value:
             option = f"--{name.replace('_', '-')}"
             raise typer.BadParameter("--pairs does not read it: use --tasks.", param_hint=option)
@@ -159,13 +188,14 @@ def _refuse_with_pairs(unread: Mapping[str, object]) -> None:
 def _score_tasks(
     folder: Path,
     tasks: str,
-    data: Path,
+    data: DataFolders,
     file: Path,
     features: Mapping[str, Any],
     training: Mapping[str, Any],
     targets: tuple[str, ...] | None,
     settings: Sequence[str],
     predictions: Path | None,
+    view: Mapping[str, Any],
 ) -> list[str]:
     """Score tasks that read features, then tasks that are fine-tuned; gives the former's names.
 
@@ -188,16 +218,35 @@ def _score_tasks(
     if trained:
         limit = features["limit"]
         changes = [*of_training, *([] if limit is None else [f"max_test_examples={limit}"])]
+        if not features["language_embeddings"]:
+            changes.append("language_embeddings=false")
         others = {name: value for name, value in training.items() if name != "train_on"}
         request = options.finetune_request(**others, targets=targets, changes=changes)
         options.check_tasks(trained, data, request, train_on)
     if read:
-        scoring.score_features(folder, read, data, config, file, targets, predictions)
+        shown = _table_options(folder, config, targets, view)
+        scoring.score_features(folder, read, data, shown, file, predictions)
     if request is not None:
         from isoglot.cli.finetune import finetune_and_print
 
         finetune_and_print(folder, trained, data, request, file, train_on=train_on)
     return read
+
+
+def _table_options(
+    folder: Path, config: FeatureConfig, languages: tuple[str, ...] | None, view: Mapping[str, Any]
+) -> TableOptions:
+    """What the printed table shows; a direction or layer that does not exist is refused here."""
+    from isoglot.cli.score_table import TableOptions
+    from isoglot.evaluation.exported import exported_vectors
+    from isoglot.evaluation.views import RetrievalView
+    from isoglot.models.language_embeddings import languages_of
+
+    RetrievalView(direction=view["direction"] or "both")
+    vectors = exported_vectors(folder).name
+    if config.language_embeddings and languages_of(folder):
+        vectors += ", with language embeddings"
+    return TableOptions(settings=config, languages=languages, vectors=vectors, **view)
 
 
 def _split_settings(

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from isoglot.cli import app, options
+from isoglot.cli.outputs import output_file_or_folder, output_folder
 
 if TYPE_CHECKING:
+    from isoglot.averaging import Average
     from isoglot.finetuning.settings import FinetuneRequest
     from isoglot.results import Results
+    from isoglot.tasks.base import DataFolders
 
 _EXAMPLE = """
 Examples:
@@ -34,8 +37,10 @@ _OUT = typer.Option(
     None,
     "--out",
     "-o",
-    help="Results file; trainings whose scores it has are skipped.",
-    show_default="in MODEL",
+    help="Results file (.json), or a folder for results.json; trainings whose scores it has, of "
+    "the same data and weights, are skipped.",
+    callback=output_file_or_folder,
+    show_default="the run, or results/NAME",
 )
 
 
@@ -43,7 +48,7 @@ _OUT = typer.Option(
 def finetune(
     model: Path = options.MODEL,
     tasks: str = options.TASKS,
-    data: Path = options.DATA,
+    data: list[Path] = options.DATA,
     scenario: str = options.SCENARIO,
     protocol: str = options.PROTOCOL,
     seeds: int | None = options.SEEDS,
@@ -56,9 +61,13 @@ def finetune(
         None, help="Train on pairs with one side translated (PPA).", show_default="the protocol's"
     ),
     settings: list[str] = options.SETTINGS,
-    save_models: Path | None = typer.Option(None, help="Folder for the fine-tuned models."),
+    save_models: Path | None = typer.Option(
+        None, help="Folder for the fine-tuned models.", callback=output_folder
+    ),
     save_predictions: Path | None = typer.Option(
-        None, help="Folder for predictions, in the formats of the official scripts."
+        None,
+        help="Folder for predictions, in the formats of the official scripts.",
+        callback=output_folder,
     ),
     out: Path | None = _OUT,
 ) -> None:
@@ -82,12 +91,15 @@ def finetune(
         changes=[*settings, *code_switching],
     )
     names = options.split_names(tasks)
-    options.check_tasks(names, data, request, train_on)
+    folders = tuple(data)
+    options.check_tasks(names, folders, request, train_on)
     file = options.results_file(out, model)
     finetune_and_print(
-        options.resolve_model(model),
+        options.resolve_model(
+            model, language_embeddings=request.changes.get("language_embeddings", True)
+        ),
         names,
-        data,
+        folders,
         request,
         file,
         train_on=train_on,
@@ -99,7 +111,7 @@ def finetune(
 def finetune_and_print(
     folder: Path,
     names: list[str],
-    data: Path,
+    data: DataFolders,
     request: FinetuneRequest,
     file: Path,
     *,
@@ -132,9 +144,12 @@ def _print_averages(results: Results, names: list[str]) -> None:
     """One line for each task, scenario and metric: mean over languages, then over seeds."""
     from isoglot.averaging import averages
     from isoglot.cli.console import print_table
+    from isoglot.tasks import find_task
 
+    metrics = {task.name: {one.name for one in task.metrics} for task in map(find_task, names)}
+    shown = [score for score in results.scores if score.metric in metrics.get(score.task, ())]
     rows = []
-    for average in averages(score for score in results.scores if score.task in names):
+    for average in averages(shown):
         sd = "" if average.sd is None else f" ± {100 * average.sd:.1f}"
         rows.append(
             [
@@ -142,10 +157,21 @@ def _print_averages(results: Results, names: list[str]) -> None:
                 average.scenario or "",
                 average.metric,
                 f"{100 * average.mean:.1f}{sd}",
+                _interval(average),
                 "" if average.gap is None else f"{100 * average.gap:.1f}",
                 str(len(average.languages)),
                 f"{len(average.seeds)} (best: {average.best_seed})",
             ]
         )
-    headings = ["task", "scenario", "metric", "average", "transfer gap", "languages", "seeds"]
+    headings = [
+        *("task", "scenario", "metric", "average", "95 %", "transfer gap", "languages", "seeds")
+    ]
     print_table(headings, rows)
+
+
+def _interval(average: Average) -> str:
+    """The interval over examples; empty where it is unknown."""
+    if average.interval is None:
+        return ""
+    low, high = average.interval
+    return f"{100 * low:.1f} to {100 * high:.1f}"

@@ -10,6 +10,7 @@ import typer
 
 from isoglot.cli import app
 from isoglot.cli.console import describe_counts, print_table
+from isoglot.cli.outputs import output_folder
 from isoglot.errors import IsoglotError
 
 if TYPE_CHECKING:
@@ -34,15 +35,33 @@ A YAML file names the dumps, relative to itself, as they are distributed:
 
 Then: isoglot knowledge extract FILE --out tables
 """
+_GRAPH = r"""
+A YAML file names the graphs, relative to itself:
+
+    graphs:
+      zh-en: {format: dbp15k, files: \[dbp15k/zh_en], languages: \[zh, en]}
+      countries: {format: countries, files: \[countries.json]}
+      mine: {format: tsv, files: \[names.tsv, triples.tsv]}
+
+Formats: tsv, wikidata, kgtk, dbp15k, countries.
+Settings: languages, min_languages, max_facts, heldout_share, heldout_seed.
+"""
+_HELDOUT = """
+Example:
+
+    isoglot knowledge heldout corpora/wiki --out eval
+
+Then: isoglot evaluate runs/mine --tasks entity-linking,object-entailment --data eval
+"""
 _LINK = r"""
 Example:
 
     isoglot knowledge link tables -c corpora/mine --set languages='\[en, sw]'
 
-Settings: languages, max_redirects, max_description_tokens, max_mention_tokens,
+Settings: languages, max_redirects, description, max_description_tokens, max_mention_tokens,
 min_relation_triples, heldout_share, heldout_seed.
 """
-_WORKERS = typer.Option(1, min=1, help="Number of worker processes.")
+_WORKERS = typer.Option(1, min=1, max=1024, help="Number of worker processes.")
 
 _PAGE_COLUMNS = ("pages", "articles", "redirects", "disambiguations", "sentences", "links kept")
 _ENTITY_COLUMNS = ("lines", "items", "sitelinks", "statements", "claims kept")
@@ -53,7 +72,9 @@ _NO_REASONS = {"slices", "faults", "language", "wiki", "truncated", "links"}
 @knowledge.command(epilog=_EXTRACT)
 def extract(
     file: Path = typer.Argument(..., help="The file that names the dumps (YAML)."),
-    out: Path = typer.Option(..., "--out", "-o", help="Folder of the tables."),
+    out: Path = typer.Option(
+        ..., "--out", "-o", help="Folder of the tables.", callback=output_folder
+    ),
     workers: int = _WORKERS,
     settings: list[str] = typer.Option(
         [], "--set", help="Change a setting: path.to.setting=value. May be repeated."
@@ -75,6 +96,41 @@ def extract(
     with StageProgress() as stages:
         counts = run(config, out, base=file.parent, workers=workers, progress=stages)
     _print_extracted(counts)
+    print(f"\ntables: {out}")
+
+
+@knowledge.command(epilog=_GRAPH)
+def graph(
+    file: Path = typer.Argument(..., help="The file that names the graphs (YAML)."),
+    out: Path = typer.Option(
+        ..., "--out", "-o", help="Folder of the tables.", callback=output_folder
+    ),
+    settings: list[str] = typer.Option(
+        [], "--set", help="Change a setting: path.to.setting=value. May be repeated."
+    ),
+) -> None:
+    """Read knowledge graphs into the same tables: entities with names in several languages, facts.
+
+    For knowledge without dumps: an entity's page is its name, its description and its facts.
+    """
+    from isoglot.corpus.knowledge.graph.write_tables import GraphConfig, write_graph_tables
+    from isoglot.recipe.document import read, with_settings
+    from isoglot.recipe.structure import structure
+
+    config = structure(with_settings(read(file), settings), GraphConfig)
+    counts = write_graph_tables(config, out, base=file.parent)
+    languages: dict[str, dict[str, int]] = counts["languages"]
+    print_table(
+        ["language", "pages", "sentences", "links"],
+        [
+            [code, *(f"{found.get(name, 0):,}" for name in ("pages", "sentences", "links"))]
+            for code, found in languages.items()
+        ],
+    )
+    told = {name: value for name, value in counts.items() if isinstance(value, int) and value}
+    print(f"\n{describe_counts(told)}")
+    if counts["dropped"]:
+        print(f"dropped: {describe_counts(counts['dropped'])}")
     print(f"\ntables: {out}")
 
 
@@ -105,12 +161,39 @@ def link(
     from isoglot.cli.options import parse_settings
     from isoglot.corpus.knowledge.link.run import LinkConfig
     from isoglot.corpus.knowledge.link.run import link as run
+    from isoglot.folders import corpus_folder
 
+    corpus = corpus_folder(corpus)
     config = LinkConfig(**parse_settings(settings, LinkConfig))
     with StageProgress() as stages:
         manifest = run(config, tables, corpus, workers=workers, cluster=cluster, progress=stages)
     _print_linked(manifest)
     print(f"\nknowledge: {corpus / 'knowledge'}")
+
+
+@knowledge.command(epilog=_HELDOUT)
+def heldout(
+    corpus: str = typer.Argument(..., help="A corpus with knowledge."),
+    out: Path = typer.Option(
+        ..., "--out", "-o", help="Folder of the tasks' files.", callback=output_folder
+    ),
+    max_examples: int = typer.Option(1000, min=1, help="Most queries of a pair of languages."),
+    candidates: int = typer.Option(1000, min=1, help="Fewest candidates, if there are as many."),
+) -> None:
+    """Write held-out mentions and facts as files of the tasks entity-linking, object-entailment.
+
+    A query is in one language, the candidates are descriptions in another.
+    """
+    from isoglot.corpus import Corpus
+    from isoglot.corpus.knowledge.heldout_files import write_heldout_files
+
+    counts = write_heldout_files(
+        Corpus.open(corpus), out, max_examples=max_examples, candidates=candidates
+    )
+    pairs = sorted({pair for found in counts.values() for pair in found})
+    rows = [[pair, *(f"{found.get(pair, 0):,}" for found in counts.values())] for pair in pairs]
+    print_table(["languages", *counts], rows)
+    print(f"\ntasks: {out}")
 
 
 def show_knowledge(knowledge: Knowledge, *, alphas: Sequence[float]) -> None:

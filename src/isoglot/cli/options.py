@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from isoglot.cli.outputs import check_output
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from isoglot.finetuning.settings import FinetuneRequest
+    from isoglot.tasks.base import DataFolders
 
-MODEL = typer.Argument(..., help="A Hugging Face folder, or a run (runs/NAME).")
+MODEL = typer.Argument(..., help="A Hugging Face folder, a run (runs/NAME) or a name on the hub.")
 TASKS = typer.Option(
     ...,
     "--tasks",
@@ -22,7 +24,11 @@ TASKS = typer.Option(
     help="Tasks (`isoglot show tasks`), separated by commas: xnli,mlqa. Your own by import path.",
 )
 DATA = typer.Option(
-    Path("eval"), "--data", "-d", help="Folder of the tasks' files (docs/tasks.md)."
+    [Path("eval")],
+    "--data",
+    "-d",
+    help="Folder of the tasks' files (docs/tasks.md). May be repeated: training and test data may "
+    "be in different folders.",
 )
 SCENARIO = typer.Option(
     "zero-shot",
@@ -58,24 +64,32 @@ SETTINGS = typer.Option(
     [],
     "--set",
     metavar="K=V",
-    help="Change a setting of the protocol, such as epochs=2. May be repeated.",
+    help="Change a setting of the protocol, such as epochs=2 (`isoglot show protocol NAME` lists "
+    "them). May be repeated.",
 )
 LANGUAGES = typer.Option(
     "",
     "--languages",
     "-l",
-    help="Score only these languages, separated by commas (sw,hi), or a paper's set (xnli, ...).",
+    help="Only these languages, separated by commas (sw,hi), or a paper's set (xnli, ...).",
     show_default="all",
 )
 
 
-def resolve_model(model: Path) -> Path:
-    """The Hugging Face folder of a run or a model; prints a note on what cannot be scored."""
+NO_LANGUAGE_EMBEDDINGS = typer.Option(
+    False,
+    "--no-language-embeddings",
+    help="Leave out the language embeddings of a model that was trained with them (XLM, MLM-GC).",
+)
+
+
+def resolve_model(model: Path, *, language_embeddings: bool = True) -> Path:
+    """The Hugging Face folder of a run or a model; prints a note on how it is run."""
     from isoglot.evaluation.loading import scoring_note
-    from isoglot.model_results import model_folder
+    from isoglot.folders import model_folder
 
     folder = model_folder(model)
-    note = scoring_note(folder)
+    note = scoring_note(folder, with_languages=language_embeddings)
     if note is not None:
         print_note(note)
     return folder
@@ -87,15 +101,27 @@ def print_note(note: str) -> None:
 
 
 def results_file(out: Path | None, model: Path) -> Path:
-    """The results file: `out`, results.json in the folder `out`, or results.json of the model."""
-    file = model / "results.json" if out is None else out
-    file = file / "results.json" if file.is_dir() else file
-    there = next(place for place in (file, *file.absolute().parents) if place.exists())
-    if not os.access(there, os.W_OK):
-        raise typer.BadParameter(
-            f"{file} cannot be written. Name another file.", param_hint="--out"
-        )
-    return file
+    """The results file: `out`, results.json in the folder `out`, or one of the model.
+
+    A run has its own, in its folder; any other model's is results/NAME/results.json in the working
+    folder, because a model folder is not written to.
+    """
+    if out is None:
+        run = model.parent if model.name == "model" and is_run(model.parent) else model
+        name = model.resolve().name if model.exists() else model  # a name on the hub
+        out = run if is_run(run) else Path("results", name)
+        file = out / "results.json"
+    elif out.is_file() or out.suffix == ".json":
+        file = out
+    else:
+        file = out / "results.json"
+    return check_output(file, "file", "--out")
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is a run of `isoglot pretrain`, not a model alone."""
+    has_run = (folder / "recipe.yaml").is_file() or (folder / "metrics.jsonl").is_file()
+    return has_run and not (folder / "config.json").is_file()
 
 
 def finetune_request(
@@ -145,7 +171,7 @@ def parse_settings(settings: Sequence[str], kind: type[Any]) -> dict[str, Any]:
 
 
 def check_tasks(
-    names: Sequence[str], data: Path, request: FinetuneRequest, train_on: str | None = None
+    names: Sequence[str], data: DataFolders, request: FinetuneRequest, train_on: str | None = None
 ) -> None:
     """Check the data and the request of all fine-tuned tasks before the first one is trained."""
     from isoglot.finetuning.plan import FinetunePlan

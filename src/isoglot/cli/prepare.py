@@ -10,6 +10,7 @@ import typer
 
 from isoglot.cli import app
 from isoglot.cli.console import describe_counts, print_table
+from isoglot.cli.outputs import output_folder
 
 if TYPE_CHECKING:
     from isoglot.corpus import Manifest
@@ -43,14 +44,21 @@ Other formats (JSON lines, Parquet, TMX, ...) and all settings: docs/prepare.md
 @app.command(epilog=_EXAMPLE)
 def prepare(
     file: Path = typer.Argument(..., help="The prepare file (YAML)."),
-    out: Path = typer.Option(..., "--out", "-o", help="Folder of the prepared corpus."),
-    workers: int = typer.Option(1, min=1, help="Processes that clean and tokenize."),
+    out: Path = typer.Option(
+        ..., "--out", "-o", help="Folder of the prepared corpus.", callback=output_folder
+    ),
+    workers: int = typer.Option(1, min=1, max=1024, help="Processes that clean and tokenize."),
     cluster: str = typer.Option(
         "local",
         help="Where tasks run: `local` (this machine), `auto` (its Ray cluster) or ray://HOST:PORT.",
     ),
     dropped: Path | None = typer.Option(
-        None, help="Write every dropped line with its reason into this folder (JSON lines)."
+        None,
+        help="Write every dropped line with its reason into this folder (JSON lines).",
+        callback=output_folder,
+    ),
+    overwrite: bool = typer.Option(
+        False, "--overwrite", help="Replace a finished corpus of other settings or files."
     ),
     settings: list[str] = typer.Option(
         [], "--set", help="Change a setting: path.to.setting=value. May be repeated."
@@ -59,7 +67,8 @@ def prepare(
     """Clean and tokenize raw text and translations into a corpus that training reads.
 
     Dropped lines are counted by reason. An interrupted run continues where it stopped; running it
-    again on a finished corpus does nothing.
+    again on a finished corpus does nothing. A finished corpus of other settings or files is
+    refused, with the differences.
     """
     from rich.console import Console
 
@@ -83,6 +92,7 @@ def prepare(
                 cluster=cluster,
                 progress=stages,
                 timings=timings,
+                overwrite=overwrite,
             )
     except KeyboardInterrupt:
         console.print("stopped: finished work is kept; run the command again to continue.")
@@ -93,6 +103,7 @@ def prepare(
 
 def show_manifest(manifest: Manifest, timings: Timings | None = None) -> None:
     """Print the counts of a corpus: kept and dropped lines, and the statistics of its tokenizer."""
+    from isoglot.report.corpus_notes import corpus_notes
     from isoglot.report.corpus_stats import contaminated_records, corpus_parts
 
     seconds = timings.folders if timings is not None else {}
@@ -121,6 +132,8 @@ def show_manifest(manifest: Manifest, timings: Timings | None = None) -> None:
         f"\n{total.read:,} read from {total.lines:,} lines ({total.bytes / 1e6:,.1f} MB) = "
         f"{total.kept:,} kept ({total.heldout:,} held out) + {total.read - total.kept:,} dropped"
     )
+    for note in corpus_notes(manifest):
+        print(f"note: {note}")
     if timings is not None and timings.stages:
         told = ", ".join(f"{stage} {spent:.1f} s" for stage, spent in timings.stages.items())
         clock = sum(timings.stages.values())

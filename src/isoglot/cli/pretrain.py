@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from isoglot.cli import app
+from isoglot.cli.outputs import output_folder
 
 _EXAMPLE = """
 Examples:
@@ -29,7 +30,12 @@ def pretrain(
         show_default="the recipe's own; tiny recipes generate theirs",
     ),
     out: Path | None = typer.Option(
-        None, "--out", "-o", help="Folder of the run.", show_default="runs/RECIPE"
+        None,
+        "--out",
+        "-o",
+        help="Folder of the run.",
+        show_default="runs/RECIPE",
+        callback=output_folder,
     ),
     resume: bool = typer.Option(
         False, "--resume", help="Continue from the newest undamaged checkpoint."
@@ -55,6 +61,7 @@ def pretrain(
     for warning in outcome.warnings:
         console.print(f"[yellow]note[/]: {warning}", highlight=False, soft_wrap=True)
     if outcome.finished:
-        print(f"{outcome.total_steps:,} steps, {outcome.tokens:,} tokens; model: {outcome.model}")
+        steps = "1 step" if outcome.total_steps == 1 else f"{outcome.total_steps:,} steps"
+        print(f"{steps}, {outcome.tokens:,} tokens; model: {outcome.model}")
     else:
         print(f"stopped after step {outcome.total_steps:,}; add --resume to continue")

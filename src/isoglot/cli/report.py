@@ -9,6 +9,7 @@ import typer
 from isoglot.cli import app
 from isoglot.cli.console import write_page
 from isoglot.cli.options import LANGUAGES, parse_languages
+from isoglot.cli.outputs import output_file, output_file_or_folder
 
 
 @app.command()
@@ -19,16 +20,26 @@ def report(
         help="Runs, folders with a results.json, results files, prepared corpora; NAME=DIR sets "
         "the name in tables and legends.",
     ),
-    out: Path = typer.Option(Path("report.html"), "--out", "-o", help="Path of the HTML page."),
-    markdown: Path | None = typer.Option(None, help="Also write the tables as Markdown."),
-    latex: Path | None = typer.Option(None, help="Also write the tables as LaTeX."),
+    out: Path = typer.Option(
+        Path("report.html"),
+        "--out",
+        "-o",
+        help="Path of the HTML page.",
+        callback=output_file_or_folder,
+    ),
+    markdown: Path | None = typer.Option(
+        None, help="Also write the tables as Markdown.", callback=output_file
+    ),
+    latex: Path | None = typer.Option(
+        None, help="Also write the tables as LaTeX.", callback=output_file
+    ),
     languages: str = LANGUAGES,
     title: str = typer.Option("Isoglot report", help="Heading of the page."),
 ) -> None:
     """Show scores, training and languages of one or many models on one HTML page.
 
-    The page needs no network. Folders with the same name (runs/a-seed1 runs/a-seed2, or
-    a=DIR a=DIR) are repetitions of one model: their mean is shown.
+    The page needs no network. Folders that differ in the seed alone (runs/a-seed1 runs/a-seed2), or
+    are given one name (a=DIR a=DIR), are repetitions of one model: their mean is shown.
     """
     from isoglot.report.inputs import parse_named_folder
     from isoglot.report.page import read_report_data, report_page, report_tables

@@ -10,6 +10,7 @@ import typer
 from isoglot.cli import app
 from isoglot.cli.console import print_table, write_page
 from isoglot.cli.options import MODEL, parse_settings
+from isoglot.cli.outputs import output_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from isoglot.corpus import Corpus
 
 show = typer.Typer(
-    help="List recipes, objectives, streams, tasks, protocols; show a recipe, corpus or model.",
+    help="List recipes, objectives, streams, tasks, protocols; show a recipe, protocol, corpus or "
+    "model.",
     no_args_is_help=True,
 )
 app.add_typer(show, name="show")
@@ -50,13 +52,27 @@ def recipes(
     )
     if everything:
         print("\n## Differences from the papers")
-        groups: dict[tuple[str, ...], list[str]] = {}
-        for name, recipe in found.items():
-            groups.setdefault(tuple(recipe.get("differs") or ()), []).append(name)
-        groups.pop((), None)
-        for differs, same in groups.items():
-            print(f"\n{', '.join(f'`{name}`' for name in same)}:\n")
-            print("\n".join(f"- {difference}" for difference in differs))
+        _print_differences({name: recipe["differs"] for name, recipe in found.items()})
+
+
+def _print_differences(found: dict[str, dict[str, str]]) -> None:
+    """For each recipe, its lines; for one that extends another, what it changes in them."""
+    from isoglot.recipe import document
+
+    groups: dict[tuple[str | None, tuple[str, ...]], list[str]] = {}
+    for name, lines in found.items():
+        base = document.built_in_base(name)
+        inherited = found.get(base or "", {})
+        own = [line for topic, line in lines.items() if inherited.get(topic) != line]
+        gone = [
+            f"does not apply: {line}" for topic, line in inherited.items() if topic not in lines
+        ]
+        groups.setdefault((base, (*own, *gone)), []).append(name)
+    for (base, changes), names in groups.items():
+        same = f", as `{base}`" if base else ""
+        print(f"\n{', '.join(f'`{name}`' for name in names)}{same}{':' if changes else '.'}")
+        if changes:
+            print("\n" + "\n".join(f"- {line}" for line in changes))
 
 
 @show.command()
@@ -73,6 +89,32 @@ def objectives(markdown: bool = _MARKDOWN) -> None:
             row = [f"`{kind.name}`", *row[1:], file]
         rows.append(row)
     print_table([*headings, "file"] if markdown else headings, rows, markdown=markdown)
+
+
+@show.command()
+def objective(
+    name: str = typer.Argument(
+        ..., help="An objective (`isoglot show objectives`), or your own as package.module:Class."
+    ),
+) -> None:
+    """Print the settings of an objective: defaults, a sentence about each, the values allowed.
+
+    The output is the part of a recipe that sets the objective.
+    """
+    from isoglot.objectives import find_objective
+    from isoglot.recipe.explain import explained_part
+
+    kind = find_objective(name)
+    print(f"# Reads {' or '.join(kind.reads)}. {kind.paper}.")
+    print(explained_part("objectives", name, kind()), end="")
+
+
+@show.command()
+def template() -> None:
+    """Print an objective with a head of its own, in full, to be copied and changed."""
+    from isoglot.objectives import template as module
+
+    print(Path(module.__file__).read_text(encoding="utf-8"), end="")
 
 
 @show.command()
@@ -116,6 +158,31 @@ def protocols() -> None:
 
 
 @show.command()
+def protocol(
+    name: str = typer.Argument(..., help="A protocol (`isoglot show protocols`)."),
+) -> None:
+    """Print a protocol: its settings for each kind of task and task, and the defaults of others.
+
+    `isoglot finetune --set NAME=VALUE` changes one of them.
+    """
+    from isoglot.finetuning.protocols import find_protocol
+    from isoglot.finetuning.settings import FinetuneConfig
+    from isoglot.recipe.explain import sentences
+
+    found, said, defaults = find_protocol(name), sentences(FinetuneConfig), FinetuneConfig()
+    columns = found.columns()
+    rows = {key: [str(getattr(config, key)) for config in columns.values()] for key in said}
+    own = [[key, *row] for key, row in rows.items() if {*row} != {str(getattr(defaults, key))}]
+    print(f"{name}: {found.line}. Random seeds: {found.seeds}.\n")
+    print_table(["setting of the protocol", *columns], own)
+    print()
+    print_table(
+        ["setting", "default", "what it sets"],
+        [[key, str(getattr(defaults, key)), sentence] for key, sentence in said.items()],
+    )
+
+
+@show.command()
 def recipe(
     name: str = typer.Argument(..., help="A built-in recipe (`isoglot show recipes`) or a file."),
     settings: list[str] = typer.Option(
@@ -137,15 +204,20 @@ def recipe(
 def corpus(
     folder: Path = typer.Argument(..., help="A prepared corpus."),
     alpha: list[float] = typer.Option(
-        [0.7, 0.3], help="Show p proportional to N^alpha for each language. May be repeated."
+        [0.7, 0.3],
+        min=-10,
+        max=10,
+        help="Show p proportional to N^alpha for each language. May be repeated.",
     ),
-    samples: int = typer.Option(2, help="Sample lines of each source and language."),
-    html: Path | None = typer.Option(None, help="Also write an HTML page."),
+    samples: int = typer.Option(
+        2, min=0, max=1000, help="Sample lines of each source and language."
+    ),
+    html: Path | None = typer.Option(None, help="Also write an HTML page.", callback=output_file),
 ) -> None:
     """Show sizes, drop reasons, sampling probabilities and sample lines of a corpus."""
     from isoglot.corpus import Corpus
 
-    opened = Corpus.open(folder, verify="never")
+    opened = Corpus.open(folder)
     _print_corpus(opened, alphas=alpha, samples=samples)
     if html is not None:
         from isoglot.report.page import corpus_page
@@ -195,7 +267,7 @@ def model(
 ) -> None:
     """Show the size of a model and every change that Isoglot makes in it before training."""
     from isoglot.cli.console import disable_progress_bars
-    from isoglot.model_results import model_folder
+    from isoglot.folders import model_folder
     from isoglot.models.config import ModelConfig
     from isoglot.models.optimizations import describe_model
 

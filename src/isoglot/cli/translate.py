@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from isoglot.cli import app, options
+from isoglot.cli.outputs import output_file_or_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from isoglot.evaluation.bleu import Bleu
 
 _EXAMPLE = """
 Examples:
@@ -27,6 +30,16 @@ max_length_b.
 """
 
 
+_OUT = typer.Option(
+    None,
+    "--out",
+    "-o",
+    help="Results file (.json), or a folder for results.json.",
+    show_default="the run, or results/NAME",
+    callback=output_file_or_folder,
+)
+
+
 @app.command(epilog=_EXAMPLE)
 def translate(
     model: Path = typer.Argument(
@@ -37,13 +50,14 @@ def translate(
     reference: Path | None = typer.Option(
         None, "--reference", "-r", help="Reference translations, one a line; prints BLEU."
     ),
-    out: Path | None = typer.Option(
-        None, "--out", "-o", help="Results file.", show_default="MODEL/results.json"
-    ),
+    out: Path | None = _OUT,
+    no_language_embeddings: bool = options.NO_LANGUAGE_EMBEDDINGS,
     settings: list[str] = typer.Option(
         [], "--set", help="Change a setting of generation: method=beam. May be repeated."
     ),
-    seed: int = typer.Option(0, "--seed", help="Random seed of method=sample."),
+    seed: int = typer.Option(
+        0, "--seed", min=0, max=2**63 - 1, help="Random seed of method=sample."
+    ),
 ) -> None:
     """Translate lines from standard input to standard output.
 
@@ -54,15 +68,19 @@ def translate(
 
     from isoglot.cli.console import disable_progress_bars
     from isoglot.evaluation.bleu import as_scores, bleu, check_number, check_ready
-    from isoglot.model_results import add_scores, existing_results, model_folder
+    from isoglot.folders import model_folder
+    from isoglot.languages import canonical
+    from isoglot.model_results import add_scores, existing_results
     from isoglot.models.config import GenerationConfig
     from isoglot.models.translator import Translator
 
     disable_progress_bars()
+    source, target = canonical(source), canonical(target)
     config = GenerationConfig(**options.parse_settings(settings, GenerationConfig))
     how = config.describe() + (f", seed {seed}" if config.method == "sample" else "")
+    how += ", without language embeddings" if no_language_embeddings else ""
     folder = model_folder(model)
-    translator = Translator.open(folder)
+    translator = Translator.open(folder, with_languages=not no_language_embeddings)
     for code in (source, target):
         translator.language(code)
     lines = _read_lines(sys.stdin.buffer.read, "standard input")
@@ -83,11 +101,12 @@ def translate(
         found = bleu(translations, references, target)
         languages = f"{source}-{target}"
         add_scores(results, as_scores(found, languages, of=f"{reference.name}, {how}"), file)
-        scores = (
-            f"BLEU {found.sacrebleu:.2f} ({found.signature}), multi-bleu {found.multi_bleu:.2f}"
-        )
-        empty = f"{found.num_empty} of {found.count} translations empty"
-        print(f"{languages}: {scores}, {empty}; {file}", file=sys.stderr)
+        print(f"{languages}: {_described(found)}; {file}", file=sys.stderr)
+
+
+def _described(found: Bleu) -> str:
+    scores = f"BLEU {found.sacrebleu:.2f} ({found.signature}), multi-bleu {found.multi_bleu:.2f}"
+    return f"{scores}, {found.num_empty} of {found.count} translations empty"
 
 
 def _read_lines(read: Callable[[], bytes], name: str) -> list[str]:

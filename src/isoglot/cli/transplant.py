@@ -11,6 +11,8 @@ import typer
 from isoglot.cli import app
 from isoglot.cli.console import describe_counts, disable_progress_bars, print_table
 from isoglot.cli.options import parse_settings
+from isoglot.cli.outputs import output_folder
+from isoglot.locks import lock_file
 
 if TYPE_CHECKING:
     from isoglot.models.transplant.config import TransplantConfig
@@ -22,8 +24,10 @@ vocabulary = typer.Typer(
 )
 app.add_typer(vocabulary, name="vocabulary")
 
-_SOURCE = typer.Argument(..., help="Hugging Face folder of a masked language model.")
-_OUT = typer.Option(..., "--out", "-o", help="Folder of the new model.")
+_SOURCE = typer.Argument(
+    ..., help="A masked language model: a Hugging Face folder, a run (runs/NAME) or a hub name."
+)
+_OUT = typer.Option(..., "--out", "-o", help="Folder of the new model.", callback=output_folder)
 _DICTIONARIES = typer.Option(
     [],
     "--dictionary",
@@ -37,11 +41,11 @@ Examples:
 
     isoglot transplant models/roberta-base --tokenizer models/xlm-roberta-base --out models/start
 
-    isoglot transplant models/english -t corpora/mine/tokenizer -d en-sw.txt -o models/start
+    isoglot transplant runs/english -t corpora/mine -d en-sw.txt -o models/start
 
 Settings: initialize (both, body, embeddings, none), fallback (random, subwords, zero), translations
-(mean, first), dictionaries, source_column (either, first, second), max_malformed_ratio,
-max_positions, seed.
+(mean, first), order (dictionary, spelling), boundary, translation_subwords, strict, dictionaries,
+source_column (auto, first, second, either), max_malformed_ratio, max_positions, seed.
 """
 
 
@@ -49,7 +53,10 @@ max_positions, seed.
 def transplant(
     source: Path = _SOURCE,
     tokenizer: Path = typer.Option(
-        ..., "--tokenizer", "-t", help="Folder of the tokenizer with the new vocabulary."
+        ...,
+        "--tokenizer",
+        "-t",
+        help="The tokenizer with the new vocabulary: its folder, a corpus or a model.",
     ),
     dictionary: list[Path] = _DICTIONARIES,
     out: Path = _OUT,
@@ -57,15 +64,18 @@ def transplant(
 ) -> None:
     """Give a model the vocabulary of another tokenizer, as the start of a cross-lingual model.
 
-    The body stays unchanged (MetaXLM). The vector of each new token is copied from the source token
-    with the same spelling, or from its translation; the printed table counts both.
+    The body stays unchanged (MetaXLM). The vector of each new token is copied from its translation
+    in a dictionary, or else from the source token with the same spelling; the printed table counts
+    both.
     """
     from isoglot.models.transplant.config import TransplantConfig
     from isoglot.models.transplant.run import transplant as run
 
     disable_progress_bars()
     config = TransplantConfig(**parse_settings(settings, TransplantConfig))
-    _print_report(run(source, tokenizer, out, _add_dictionaries(config, dictionary)), out)
+    with lock_file(out):
+        report = run(source, tokenizer, out, _add_dictionaries(config, dictionary))
+    _print_report(report, out)
 
 
 @vocabulary.command()
@@ -84,24 +94,25 @@ def grow(
 ) -> None:
     """Add words to a model's vocabulary; text without these words is tokenized as before.
 
-    The vector of a new word is that of the token with the same spelling, that of its translation,
-    or the mean of its subwords. --text chooses the words that save most tokens.
+    The vector of a new word is that of its translation, that of the token with the same spelling,
+    or the mean of its subwords. --text chooses the words that save most tokens; tokens per word of
+    each text are printed before and after.
     """
     from isoglot.models.transplant.config import TransplantConfig
     from isoglot.models.transplant.run import grow as run
-    from isoglot.models.transplant.tokens import TokenizerTokens
-    from isoglot.models.transplant.used_tokens import most_split_words, read_words
+    from isoglot.models.transplant.used_tokens import read_words
 
     if words is None and not text:
         raise typer.BadParameter("give --words FILE, or --text FILE to choose words from")
     disable_progress_bars()
-    chosen = [] if words is None else read_words(words)
-    if text:
-        chosen += most_split_words(TokenizerTokens.open(source), text, number)
+    given = [] if words is None else read_words(words)
     config = TransplantConfig(
         **{"fallback": "subwords", **parse_settings(settings, TransplantConfig)}
     )
-    _print_report(run(source, out, chosen, _add_dictionaries(config, dictionary)), out)
+    with lock_file(out):
+        config = _add_dictionaries(config, dictionary)
+        report = run(source, out, given, config, texts=text, number=number)
+    _print_report(report, out)
 
 
 @vocabulary.command()
@@ -120,7 +131,9 @@ def trim(
     from isoglot.models.transplant.run import trim as run
 
     disable_progress_bars()
-    _print_report(run(source, out, texts=text, min_count=min_count), out)
+    with lock_file(out):
+        report = run(source, out, texts=text, min_count=min_count)
+    _print_report(report, out)
 
 
 def _add_dictionaries(config: TransplantConfig, files: list[Path]) -> TransplantConfig:
@@ -138,10 +151,25 @@ def _print_report(report: TransplantReport, out: Path) -> None:
     if report.dictionaries:
         print()
         print_table(
-            ["dictionary", "entries", "dropped"],
+            ["dictionary", "source's column", "entries", "dropped"],
             [
-                [counts.file, f"{counts.entries:,}", describe_counts(counts.dropped)]
+                [
+                    counts.file,
+                    counts.source_column,
+                    f"{counts.entries:,}",
+                    describe_counts(counts.dropped),
+                ]
                 for counts in report.dictionaries
+            ],
+        )
+    if report.splits:
+        print()
+        print_table(
+            ["text", "words", "tokens per word before", "after"],
+            [
+                [one.file, f"{one.words:,}"]
+                + [f"{tokens / max(one.words, 1):.2f}" for tokens in (one.before, one.after)]
+                for one in report.splits
             ],
         )
     print()

@@ -16,13 +16,13 @@ little: labels and headings cost nothing.
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from dataclasses import dataclass
 from hashlib import blake2b
 from html import unescape
 from itertools import chain, groupby, islice
+from json import JSONDecodeError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from isoglot.atomic import write_errors
+from isoglot import json_text
+from isoglot.atomic import save_array, write_errors
 from isoglot.corpus.reading.files import read_lines
 from isoglot.corpus.reading.parquet import read_batches
 from isoglot.corpus.reading.reader import Skipped
@@ -75,7 +76,7 @@ def hash_evaluation_file(task: EvaluationFileTask) -> int:
     hashes = np.sort(np.frombuffer(b"".join(found), "<u8"))
     with write_errors(task.output):
         task.output.parent.mkdir(parents=True, exist_ok=True)
-        np.save(task.output, hashes)
+        save_array(task.output, hashes)
     return len(hashes)
 
 
@@ -92,7 +93,7 @@ def write_index(tasks: Sequence[EvaluationFileTask], path: Path) -> None:
     joined = np.concatenate([np.empty(0, np.uint64), *hashes])
     order = np.argsort(joined, kind="stable")
     with write_errors(path):
-        np.save(path, np.stack([joined[order], owners[order].astype(np.uint64)]))
+        save_array(path, np.stack([joined[order], owners[order].astype(np.uint64)]))
 
 
 class ContaminationIndex:
@@ -126,7 +127,8 @@ class ContaminationIndex:
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？।؟])\s*|\n+")
 _COLUMNS = re.compile(r"\t| \|\|\| ")
-_LANGUAGE_PREFIX = re.compile(r"[a-z]{2,3}:(?=.)")  # WikiAnn writes en:word
+# WikiAnn writes en:word, and zh-min-nan:word
+_LANGUAGE_PREFIX = re.compile(r"(?:[a-z]{2,3}(?:-[a-z]+)*|simple):(?=.)")
 _TAG = re.compile(r"<[^>]*>")
 _SEGMENT = re.compile(r"<(seg|source|target)\b[^>]*>(.*?)</\1\s*>", re.DOTALL | re.IGNORECASE)
 _MARKUP = {".tmx", ".xlf", ".xliff", ".sgm", ".sgml", ".xml", ".html"}
@@ -194,8 +196,8 @@ def _between_tags(content: str) -> Iterator[str]:
 
 def _parsed(text: str, path: Path, line: int) -> Any:
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
+        return json_text.parse(text)
+    except JSONDecodeError as error:
         raise CorpusError(
             f"{path}: line {line + error.lineno - 1} is not JSON ({error.msg}). Correct the file "
             "or remove it from `exclude`."

@@ -17,9 +17,10 @@ from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 
 from isoglot.demo.testbed_corpus import TEST_PAIRS
+from isoglot.locks import lock_file
+from isoglot.progress import duration, progress_bars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,9 +51,8 @@ class JobScores:
     seed: int
     model: Path
     num_tokens: int
-    layer: int
-    """The layer with the best centred average."""
     by_language: dict[str, float]
+    """At the best layer, which is chosen on one half of the sentences and scored on the other."""
     uncentred: float
     """The average over languages without centring, at the layer best for that."""
 
@@ -99,16 +99,9 @@ class _Bars:
         self._first: dict[str, tuple[float, int]] = {}
         """When the first step of a job was seen, and the steps left then."""
         self._quarters: dict[str, int] = {}
-        self._progress = Progress(
-            TextColumn("{task.description:<18}"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TextColumn("{task.fields[note]}"),
-            console=console,
-            disable=not console.is_terminal,
-        )
+        self._progress = progress_bars(console)
         self._tasks = {
-            name: self._progress.add_task(name, total=steps, note="")
+            name: self._progress.add_task(name, total=steps, status="")
             for name, steps in {**self._left, "all": sum(self._left.values())}.items()
         }
 
@@ -129,10 +122,10 @@ class _Bars:
         self._left[name] = self._steps[name] - step
         self._first.setdefault(name, (time.monotonic(), self._left[name]))
         note = "  ".join(f"{objective} {loss:.2f}" for objective, loss in losses.items())
-        left = f"about {self._seconds_left():.0f} s left"
-        self._progress.update(self._tasks[name], completed=step, note=note)
+        left = f"about {duration(self._seconds_left())} left"
+        self._progress.update(self._tasks[name], completed=step, status=note)
         total = sum(self._steps.values()) - sum(self._left.values())
-        self._progress.update(self._tasks["all"], completed=total, note=left)
+        self._progress.update(self._tasks["all"], completed=total, status=left)
         if not self._console.is_terminal and int(4 * done) > self._quarters.get(name, 0):
             self._quarters[name] = int(4 * done)
             self._console.print(f"{name:<18} {100 * done:3.0f} %  {note}  ({left})")
@@ -213,14 +206,16 @@ def _score(job: Job, model: Path, num_tokens: int) -> JobScores:
         evaluate(model, pairs=files, features=FeatureConfig(limit=TEST_PAIRS, center=center))
         for center in (False, True)
     )
-    uncentred.merged(centred.scores).write(job.out / "results.json")
-    layer, values = best_layer(centred.scores)
+    with lock_file(job.out / "results.json", wait=True):
+        uncentred.merged(centred.scores).write(job.out / "results.json")
+    best, best_uncentred = (best_layer(found.scores) for found in (centred, uncentred))
+    assert best is not None, "retrieval has halves"
+    assert best_uncentred is not None
     return JobScores(
         label=job.label,
         seed=job.seed,
         model=model,
         num_tokens=num_tokens,
-        layer=layer,
-        by_language={name.split("-")[1]: 100 * value for name, value in values.items()},
-        uncentred=100 * mean(best_layer(uncentred.scores)[1].values()),
+        by_language={name.split("-")[1]: 100 * v for name, v in best.by_language.items()},
+        uncentred=100 * best_uncentred.average,
     )

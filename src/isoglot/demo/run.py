@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from isoglot.atomic import write_text
 from isoglot.demo.jobs import Job, JobScores, job_runner
 from isoglot.demo.testbed_corpus import TEST_PAIRS, generated_corpus
+from isoglot.progress import duration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -150,11 +152,12 @@ def _print_result(scores: list[JobScores], console: Console, seconds: float) -> 
     tokens = f"{round(mean(row.num_tokens for row in rest), -3):,.0f}"
     console.print(
         f"Both directions with English, {TEST_PAIRS} sentences a language, mean-pooled states of "
-        f"each model's best layer, minus the mean vector of each language (centred).\n"
+        f"each model's best layer (chosen on one half of the sentences, scored on the other), "
+        f"minus the mean vector of each language (centred).\n"
         f"All start from the same checkpoint and train on {tokens} tokens.\n"
         + "".join(_margin(label, groups) for label in VARIANTS if label != CONTROL)
         + _caveat(len(groups[CONTROL]))
-        + f"{seconds:.0f} s. Two of the trained encoders, as Hugging Face folders:\n"
+        + f"{duration(seconds)}. Two of the trained encoders, as Hugging Face folders:\n"
         f"  {groups[CONTROL][0].model}\n  {best}\n\n"
         f"Open one:\n\n"
         f"  from transformers import AutoModelForMaskedLM, AutoTokenizer\n"
@@ -201,7 +204,7 @@ def _write_report(scores: list[JobScores], corpus: Path, file: Path, console: Co
     except ImportError:
         console.print("For an HTML report: pip install 'isoglot[report]', and run it again.")
         return
-    from isoglot.evaluation.data import read_pairs
+    from isoglot.evaluation.pairs import read_pairs
     from isoglot.evaluation.visualize import VisualizationConfig, visualize_folder
     from isoglot.report.inputs import NamedFolder
     from isoglot.report.page import read_report_data, report_page
@@ -214,8 +217,6 @@ def _write_report(scores: list[JobScores], corpus: Path, file: Path, console: Co
         visualize_folder(model, pairs, config).write(model.parent / FILE)
     inputs = [NamedFolder(row.label, row.model.parent) for row in scores]
     title = "Isoglot's demo: one checkpoint, continued in three ways"
-    file.write_text(
-        report_page(read_report_data([*inputs, NamedFolder("corpus", corpus)]), title=title),
-        "utf-8",
-    )
+    data = read_report_data([*inputs, NamedFolder("corpus", corpus)])
+    write_text(file, report_page(data, title=title))
     console.print(f"All of it on one page: {file}", highlight=False, soft_wrap=True)

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from isoglot.errors import CorpusError, RecipeError, nearest
+from isoglot.locks import lock_folder
 from isoglot.testbed import ALL_LANGUAGES, LANGUAGES, NO_LANGUAGE
 
 if TYPE_CHECKING:
@@ -95,25 +96,35 @@ def generated_corpus(
     if os.environ.get("RANK", "0") != "0":
         _wait_for_rank_0(config, corpus, raw, knowledge=num_pages > 0)
         return corpus
-    if not (corpus / "manifest.json").is_file():
-        console.print(f"Generating text and translations in {', '.join(languages)}: {raw}")
-        testbed.write_raw_files(
-            raw,
-            languages=languages,
-            num_sentences=num_sentences,
-            num_pairs=num_pairs,
-            num_test_pairs=TEST_PAIRS,
-            num_concepts=num_concepts,
-            max_entities=max_entities,
-            zipf=zipf,
-            partition=partition,
-        )
-        console.print(f"Preparing {corpus}: cleaning, training a tokenizer, encoding")
-    prepare(config, corpus, base=raw)
-    if num_pages:
-        world = testbed.World(num_concepts=num_concepts, max_entities=max_entities, zipf=zipf)
-        write_knowledge(corpus, world, languages, num_pages)
+    if _is_finished(config, corpus, raw, knowledge=num_pages > 0):
+        return corpus  # perhaps on a disk that is only read
+    with lock_folder(folder, wait=True):
+        if not (corpus / "manifest.json").is_file():
+            console.print(f"Generating text and translations in {', '.join(languages)}: {raw}")
+            testbed.write_raw_files(
+                raw,
+                languages=languages,
+                num_sentences=num_sentences,
+                num_pairs=num_pairs,
+                num_test_pairs=TEST_PAIRS,
+                num_concepts=num_concepts,
+                max_entities=max_entities,
+                zipf=zipf,
+                partition=partition,
+            )
+            console.print(f"Preparing {corpus}: cleaning, training a tokenizer, encoding")
+        prepare(config, corpus, base=raw, overwrite=True)
+        if num_pages:
+            world = testbed.World(num_concepts=num_concepts, max_entities=max_entities, zipf=zipf)
+            write_knowledge(corpus, world, languages, num_pages)
     return corpus
+
+
+def _is_finished(config: PrepareConfig, corpus: Path, raw: Path, *, knowledge: bool) -> bool:
+    from isoglot.corpus.pipeline.run import is_prepared
+    from isoglot.demo.testbed_knowledge import has_knowledge
+
+    return is_prepared(config, corpus, base=raw) and (not knowledge or has_knowledge(corpus))
 
 
 def _prepare_config(languages: tuple[str, ...], vocab_size: int) -> PrepareConfig:
@@ -140,11 +151,8 @@ def _prepare_config(languages: tuple[str, ...], vocab_size: int) -> PrepareConfi
 
 
 def _wait_for_rank_0(config: PrepareConfig, corpus: Path, raw: Path, *, knowledge: bool) -> None:
-    from isoglot.corpus.pipeline.run import is_prepared
-    from isoglot.demo.testbed_knowledge import has_knowledge
-
     deadline = time.monotonic() + _TIMEOUT_SECONDS
-    while not is_prepared(config, corpus, base=raw) or (knowledge and not has_knowledge(corpus)):
+    while not _is_finished(config, corpus, raw, knowledge=knowledge):
         if time.monotonic() > deadline:
             raise CorpusError(
                 f"{corpus}: the process of rank 0 did not prepare it within "

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from isoglot.corpus.languages import plain_code
 from isoglot.errors import IsoglotError
+from isoglot.languages import plain_code
 from isoglot.results import Score
 
 if TYPE_CHECKING:

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
 from isoglot.errors import CorpusError
+from isoglot.evaluation.exported import SentenceModule
 from isoglot.evaluation.settings import FeatureConfig
+from isoglot.intervals import Measured, measure, to_score
+from isoglot.languages import language_sides
+from isoglot.models.objective_heads import ObjectiveHead
 from isoglot.results import Score
-from isoglot.tasks.base import Task, TaskSplit
+from isoglot.tasks.base import DataFolders, Task, TaskSplit, name_folders
 from isoglot.tasks.language_sets import expand_languages, is_selected
 from isoglot.tasks.pretokenized import pretokenize_examples
+from isoglot.tasks.unread import unread_note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Collection
 
     from isoglot.models.encoder import Encoder  # noqa: TC004 (a type only)
-
-    PairsByName = dict[str, tuple[list[str], list[str]]]
-    """Pair of languages (`en-de`) -> sentences of the first and of the second language."""
 
 X = TypeVar("X")
 
 
 def splits_to_score(
-    task: Task[Any, Any], folder: Path, languages: Collection[str] | None
+    task: Task[Any, Any], data: DataFolders, languages: Collection[str] | None
 ) -> list[TaskSplit]:
     """The test split of each language, or its dev split if it has no test split.
 
@@ -35,13 +36,13 @@ def splits_to_score(
     """
     codes = None if languages is None else expand_languages(languages)
     found: dict[str, TaskSplit] = {}
-    for split in task.splits(folder):
+    for split in task.splits_in(data):
         if split.name == "test" or (split.name == "dev" and split.language not in found):
             found[split.language] = split
     if not found:
         raise CorpusError(
-            f"{folder} has no files of {task.name}. Name their folder with --data; "
-            "docs/tasks.md shows its layout."
+            f"{name_folders(data)} has no files of {task.name}. Name their folder with --data; "
+            f"docs/tasks.md shows its layout. {unread_note(task, data) or ''}".rstrip()
         )
     return [split for language, split in found.items() if is_selected(language, codes)]
 
@@ -57,46 +58,73 @@ class ScoringJob:
     settings: FeatureConfig
     pretokenization: Pretokenizer = field(default_factory=lambda: Pretokenizer({}))
     """Pretokenization of the model's training text."""
+    exported: SentenceModule = field(default_factory=SentenceModule)
+    """The sentence vectors that the model folder gives its users."""
+    loaded: Sequence[Any] | None = None
+    """The examples of the split, if they have been read."""
+    note: Callable[[str], None] | None = None
+    """Called with a sentence about texts that are cut, have no vector or no language embedding."""
+    heads: Mapping[str, ObjectiveHead] = field(default_factory=dict)
+    """Objective -> its trained head, for the objectives whose heads the model folder has."""
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """The languages of the first and the second text of an example; one language: twice."""
+        return language_sides(self.split.language)
+
+    def tell(self, message: str) -> None:
+        """Call `note` with a sentence about this split."""
+        if self.note is not None:
+            self.note(f"{self.task.name} {self.split.language}: {message}")
 
     def examples(self) -> list[Any]:
         """At most `limit` examples of the split, evenly spaced."""
+        if self.loaded is not None:
+            return list(self.loaded)
         return subsample(self.read(self.split), self.settings.limit)
 
     def read(self, split: TaskSplit) -> list[Any]:
         """The examples of a split, their texts pretokenized as the model's training text was."""
-        examples = self.task.read(split)
-        if not examples:
-            names = ", ".join(map(str, split.files))
-            raise CorpusError(
-                f"There are no examples of {self.task.name} in {names}. Fetch it again, or leave "
-                f"{split.language} out."
-            )
-        return pretokenize_examples(examples, split.language, self.pretokenization)
+        return read_split(self.task, split, self.pretokenization)
 
-    def values(self, examples: Sequence[Any], predictions: Sequence[Any]) -> dict[str, float]:
+    def values(self, examples: Sequence[Any], predictions: Sequence[Any]) -> dict[str, Measured]:
         """Metric -> value of predictions."""
-        return self.task.score(examples, predictions, self.split.language)
+        return measure(self.task, examples, predictions, self.split.language)
 
-    def scores(
-        self, values: Mapping[str, float], *, count: int, layer: int | None = None
-    ) -> list[Score]:
+    def scores(self, values: Mapping[str, Measured], *, layer: int | None = None) -> list[Score]:
         """The metrics of one layer as `Score`s; the task says of which ones lower is better."""
         task = self.task
         lower = {metric.name for metric in task.metrics if not metric.higher_is_better}
         return [
-            Score(
-                task=task.name,
-                version=task.version,
-                language=self.split.language,
-                metric=name,
-                value=value,
-                count=count,
-                higher_is_better=name not in lower,
-                layer=layer,
-                scenario=self.settings.scenario(task.kind),
+            to_score(
+                measured,
+                Score(
+                    task=task.name,
+                    version=task.version,
+                    language=self.split.language,
+                    metric=name,
+                    value=measured.value,
+                    count=measured.count,
+                    higher_is_better=name not in lower,
+                    layer=layer,
+                    scenario=self.settings.scenario(task.kind),
+                ),
+                keep_outcomes=name == task.metrics[0].name,
             )
-            for name, value in values.items()
+            for name, measured in values.items()
         ]
+
+
+def read_split(task: Task[Any, Any], split: TaskSplit, pretokenization: Pretokenizer) -> list[Any]:
+    """The examples of a split, their texts pretokenized; a split without examples is refused."""
+    examples = task.read(split)
+    if not examples:
+        names = ", ".join(map(str, split.files))
+        raise CorpusError(
+            f"There are no examples of {task.name} in {names}. Fetch it again, or leave "
+            f"{split.language} out."
+        )
+    return pretokenize_examples(examples, split.language, pretokenization)
 
 
 def subsample(examples: list[X], limit: int | None) -> list[X]:
@@ -104,47 +132,3 @@ def subsample(examples: list[X], limit: int | None) -> list[X]:
     if limit is None or limit >= len(examples):
         return examples
     return [examples[index * len(examples) // limit] for index in range(limit)]
-
-
-def read_pairs(
-    files: Sequence[Path], limit: int, note: Callable[[str], None] | None = None
-) -> PairsByName:
-    """The first `limit` translation pairs of TSV files that are named like `en-de.tsv`.
-
-    `note` is called with a sentence about lines that could not be read.
-    """
-    pairs: PairsByName = {}
-    for file in files:
-        name = file.name.split(".")[0]
-        if name.count("-") != 1:
-            raise CorpusError(f"{file}: name the file after its two languages, like en-de.tsv.")
-        if name in pairs:
-            raise CorpusError(
-                f"{file}: another file is of {name} too. Score one of them alone, with another "
-                "file for --out."
-            )
-        first, second, skipped = _read_pairs(file, limit)
-        if not first:
-            raise CorpusError(f"{file} has no pair of sentences (two columns, a tab between).")
-        if skipped and note is not None:
-            reasons = ", ".join(f"{number:,} {reason}" for reason, number in skipped.most_common())
-            total = f"{skipped.total():,} lines are left out"
-            note(f"{file}: {total} ({reasons}), {len(first):,} read.")
-        pairs[name] = first, second
-    return pairs
-
-
-def _read_pairs(file: Path, limit: int) -> tuple[list[str], list[str], Counter[str]]:
-    from isoglot.corpus.reading.parallel import TsvReader
-    from isoglot.corpus.reading.reader import Record
-
-    first, second, skipped = [], [], Counter[str]()
-    for found in TsvReader().read([file]):
-        if not isinstance(found, Record):
-            skipped[found.reason] += 1
-            continue
-        first.append(found.texts[0])
-        second.append(found.texts[1])
-        if len(first) == limit:
-            break
-    return first, second, skipped

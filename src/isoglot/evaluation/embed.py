@@ -1,24 +1,28 @@
 """Sentence vectors of an encoder without training: the mean of the states of each layer.
 
-Special tokens count in the mean, as in XTREME's Tatoeba script, unless they are left out.
-`encode_in_batches` encodes sequences for all feature-based tasks; `tokenize_words` and
-`special_tokens` give tokens of single words for any tokenizer.
+Special tokens count in the mean, as in XTREME's Tatoeba script, unless they are left out. Texts of
+a model that was trained with language embeddings get the embedding of their language.
+`encode_in_batches` encodes sequences for all feature-based tasks, and refuses states that are not
+finite.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from isoglot.evaluation.tokenize_texts import tokenize_texts
+from isoglot.models.finite import check_states, num_zero_vectors
 from isoglot.types import LongArray, MaskRule, Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from isoglot.models.encoder import Encoder, States
+
+    Note = Callable[[str], None]
 
 _MAX_BATCH_TOKENS = 8192
 _MAX_VECTOR_NUMBERS = 1 << 30
@@ -34,18 +38,29 @@ def embed(
     skip_special: bool = False,
     first_token: bool = False,
     layers: Sequence[int] | None = None,
+    language: str | Sequence[str] | None = None,
+    note: Note | None = None,
 ) -> torch.Tensor:
     """(layers, sentences, D) mean-pooled states on the CPU; long sentences are truncated.
 
-    `skip_special` leaves special tokens out of the mean; `first_token` takes the state of the first
-    token instead. `layers` are those to pool, 0 for the embeddings; none: all.
+    Args:
+        encoder: the model.
+        tokenizer: its tokenizer.
+        sentences: at least one.
+        skip_special: leave special tokens out of the mean.
+        first_token: take the state of the first token instead.
+        layers: those to pool, 0 for the embeddings; none: all.
+        language: the code of all sentences, or of each, for the model's language embeddings.
+        note: called with a sentence about truncated texts, zero vectors and unknown languages.
     """
-    encoded = tokenizer(
-        list(sentences), truncation=True, max_length=encoder.max_positions, padding=False
-    )["input_ids"]
+    what = f"texts in {language}" if isinstance(language, str) else "texts"
+    encoded = tokenize_texts(tokenizer, sentences, encoder.max_positions, what=what, note=note)
+    languages = language_ids(encoder, language, len(encoded), note)
     special = torch.tensor(sorted(set(tokenizer.all_special_ids)))
     pooled: torch.Tensor | None = None
-    for indices, rows, states in encode_in_batches(encoder, encoded, tokenizer.pad_token_id):
+    for indices, rows, states in encode_in_batches(
+        encoder, encoded, tokenizer.pad_token_id, languages=languages
+    ):
         assert states.layers is not None
         counted = rows.sequences >= 0
         if skip_special:
@@ -62,7 +77,30 @@ def embed(
             pooled = torch.zeros(len(means), len(sentences), means.shape[-1])
         pooled[:, indices] = means
     assert pooled is not None, "there is at least one sentence"
+    zeros = num_zero_vectors(pooled[-1])
+    if zeros and note is not None:
+        note(
+            f"{zeros:,} of {len(sentences):,} texts have a zero vector (no token of their own), "
+            "which is near to nothing: they count as errors."
+        )
     return pooled
+
+
+def language_ids(
+    encoder: Encoder, language: str | Sequence[str] | None, number: int, note: Note | None = None
+) -> list[int] | None:
+    """The row of each text's language embedding, -1 for none; none if the model has no such rows.
+
+    `note` is called with the languages that the model has no embedding of.
+    """
+    if encoder.languages is None or language is None:
+        return None
+    codes = [language] * number if isinstance(language, str) else list(language)
+    rows = {code: encoder.language_id(code) for code in dict.fromkeys(codes)}
+    unknown = [code for code, row in rows.items() if row < 0]
+    if unknown and note is not None:
+        note(f"the model has no language embedding of {', '.join(unknown)}: these texts get none.")
+    return [rows[code] for code in codes]
 
 
 def layer_groups(encoder: Encoder, num_sentences: int) -> list[range]:
@@ -74,11 +112,21 @@ def layer_groups(encoder: Encoder, num_sentences: int) -> list[range]:
 
 @torch.no_grad()
 def encode_in_batches(
-    encoder: Encoder, encoded: Sequence[list[int]], pad: int, *, layers: bool = True
+    encoder: Encoder,
+    encoded: Sequence[list[int]],
+    pad: int,
+    *,
+    layers: bool = True,
+    languages: Sequence[int | list[int]] | None = None,
 ) -> Iterator[tuple[LongArray, Rows, States]]:
     """Encode sequences of ids, shortest first, in batches of at most `_MAX_BATCH_TOKENS`.
 
-    Yields the indices of the sequences of a batch, its rows (on the CPU) and their states.
+    `languages` are rows of the encoder's language embeddings: one for each sequence, or one for
+    each of its tokens. Yields the indices of the sequences of a batch, its rows (on the CPU) and
+    their states.
+
+    Raises:
+        ModelError: a state is NaN or infinite; the message has the number of the sentence.
     """
     encoder.eval()
     device = next(encoder.parameters()).device
@@ -92,47 +140,34 @@ def encode_in_batches(
                 break
             number += 1
         indices = order[start : start + number]
-        rows = pad_rows([encoded[i] for i in indices], pad)
-        yield indices, rows, encoder(rows.to(device), layers=layers)
+        own = None if languages is None else [languages[i] for i in indices]
+        rows = pad_rows([encoded[i] for i in indices], pad, own)
+        states = encoder(rows.to(device), layers=layers)
+        check_states(states.layers or (states.hidden,), rows.sequences >= 0, indices.tolist())
+        yield indices, rows, states
         start += number
 
 
-def pad_rows(sequences: list[list[int]], pad: int) -> Rows:
-    """One sequence per row, padded to the longest."""
+def pad_rows(
+    sequences: list[list[int]], pad: int, languages: Sequence[int | list[int]] | None = None
+) -> Rows:
+    """One sequence per row, padded to the longest; without `languages`, tokens have none."""
     longest = max(len(ids) for ids in sequences)
     ids = torch.full((len(sequences), longest), pad)
     owner = torch.full_like(ids, -1)
     for row, sequence in enumerate(sequences):
         ids[row, : len(sequence)] = torch.tensor(sequence)
         owner[row, : len(sequence)] = 0
+    of_tokens = torch.full_like(ids, -1)
+    for row, codes in enumerate(languages or ()):
+        of_tokens[row, : len(sequences[row])] = torch.tensor(codes)
     zeros = torch.zeros_like(ids)
     return Rows(
         ids=ids,
         positions=torch.where(owner >= 0, torch.arange(longest), 0),
-        languages=zeros - 1,
+        languages=of_tokens,
         sentences=zeros,
         roles=zeros,
         rules=zeros + int(MaskRule.FULL),
         sequences=owner,
     )
-
-
-def tokenize_words(tokenizer: Any, words: Sequence[str]) -> list[list[int]]:
-    """The token ids of each word as after a space, without special tokens."""
-    if not words:
-        return []
-    tokenize = partial(tokenizer, add_special_tokens=False)
-    alone, after = (tokenize(text)["input_ids"] for text in ("a", " a"))
-    # byte-level tokenizers have another id for a word after a space
-    space = " " if alone != after and len(after) <= len(alone) else ""
-    ids: list[list[int]] = tokenize([space + word for word in words])["input_ids"]
-    return ids
-
-
-def special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """The ids that the tokenizer puts before and after a sentence; both may be empty."""
-    bare = tokenizer("a", add_special_tokens=False)["input_ids"]
-    whole = tokenizer("a")["input_ids"]
-    number = len(bare)
-    begin = next(n for n in range(len(whole)) if whole[n : n + number] == bare)
-    return whole[:begin], whole[begin + number :]

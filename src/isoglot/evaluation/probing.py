@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from isoglot.corpus.tokenization.vocabulary import max_characters
 from isoglot.errors import IsoglotError, ModelError
-from isoglot.evaluation.embed import encode_in_batches, tokenize_words
+from isoglot.evaluation.embed import encode_in_batches, language_ids
+from isoglot.evaluation.tokenize_texts import tokenize_words
 from isoglot.tasks.data_files import Row, json_lines
 from isoglot.tasks.examples import OBJECT, Fact
 from isoglot.tasks.lama import normalize_answer
@@ -70,17 +72,24 @@ def score_probe(
                 f"No object of {job.task.name} in {language} is one token of this model. "
                 f"Leave {language} out, or allow more tokens with --set max_masks=5."
             )
-    predictions = predict_objects(job.encoder, job.tokenizer, facts, max_masks=max_masks)
+    predictions = predict_objects(
+        job.encoder,
+        job.tokenizer,
+        facts,
+        max_masks=max_masks,
+        language=job.languages[0],
+        note=job.tell,
+    )
     if on_prediction is not None:
         for fact, prediction in zip(facts, predictions, strict=True):
             on_prediction(language, fact, prediction)
     values = job.values(facts, [prediction.text for prediction in predictions])
-    found = job.scores(values, count=len(facts))
+    found = job.scores(values)
     pairs = [(f, p.typed) for f, p in zip(facts, predictions, strict=True) if f.candidates]
     if pairs:
         typed = job.values([f for f, _ in pairs], [text for _, text in pairs])
         values = {f"{_TYPED} {name}": value for name, value in typed.items()}
-        found += job.scores(values, count=len(pairs))
+        found += job.scores(values)
     return found
 
 
@@ -94,9 +103,19 @@ def _with_one_token(tokenizer: Any, facts: Sequence[Fact]) -> list[Fact]:
 
 @torch.no_grad()
 def predict_objects(
-    encoder: Encoder, tokenizer: Any, facts: Sequence[Fact], *, max_masks: int
+    encoder: Encoder,
+    tokenizer: Any,
+    facts: Sequence[Fact],
+    *,
+    max_masks: int,
+    language: str | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> list[ClozePrediction]:
-    """The predicted object of each fact; empty for a prompt that is too long for the model."""
+    """The predicted object of each fact; empty for a prompt that is too long for the model.
+
+    `language` is that of the prompts, for the model's language embeddings; `note` is called with
+    the number of prompts that are too long.
+    """
     if tokenizer.mask_token is None:
         raise ModelError(
             f"{tokenizer.name_or_path} has no mask token, and probing needs a masked language "
@@ -105,23 +124,34 @@ def predict_objects(
     predictions = [ClozePrediction() for _ in facts]
     candidates = _Candidates(tokenizer, facts)
     special = torch.tensor(sorted(set(tokenizer.all_special_ids)))
+    limit = max_characters(tokenizer, encoder.max_positions)
+    too_long: set[int] = set()
     for num_masks in range(1, max_masks + 1):
-        prompts = [fact.prompt.replace(OBJECT, tokenizer.mask_token * num_masks) for fact in facts]
-        encoded = tokenizer(prompts)["input_ids"]
+        prompts = [
+            fact.prompt.replace(OBJECT, tokenizer.mask_token * num_masks)[:limit] for fact in facts
+        ]
+        encoded = tokenizer(prompts, verbose=False)["input_ids"]
+        too_long |= {n for n, ids in enumerate(encoded) if len(ids) > encoder.max_positions}
         usable = [
             index
             for index, ids in enumerate(encoded)
             if len(ids) <= encoder.max_positions and ids.count(tokenizer.mask_token_id) == num_masks
         ]
         sequences = [encoded[index] for index in usable]
+        languages = language_ids(encoder, language, len(sequences), note)
         for batch, rows, states in encode_in_batches(
-            encoder, sequences, tokenizer.pad_token_id, layers=False
+            encoder, sequences, tokenizer.pad_token_id, layers=False, languages=languages
         ):
             chunks = _log_probabilities(encoder, rows, states, tokenizer.mask_token_id, special)
             for place, logs in zip(batch, _by_prompt(chunks, num_masks), strict=True):
                 index = usable[place]
                 _choose_open(predictions[index], logs, tokenizer)
                 candidates.choose(predictions[index], facts[index], logs)
+    if too_long and note is not None:
+        note(
+            f"{len(too_long):,} of {len(facts):,} prompts are longer than the model's "
+            f"{encoder.max_positions} positions: they have no answer."
+        )
     return predictions
 
 

@@ -1,61 +1,96 @@
-"""Bitext retrieval and mining: nearest neighbors of sentence vectors by cosine or ratio margin.
+"""Bitext retrieval: nearest neighbors of sentence vectors by cosine or ratio margin.
 
 Retrieval, as Tatoeba in XTREME: the share of sentences whose nearest neighbor on the other side is
-their translation (accuracy@1), in both directions. Identical sentences count as translations.
-
-Mining, as LASER (Artetxe and Schwenk 2019): each sentence proposes its neighbor with the best ratio
-margin, in both directions; the best proposals are accepted first, each sentence once. The threshold
-is that with the best F1 on the dev split. Without a dev split it is chosen on the test split, and
-the score is an upper bound ("optimised threshold" in the literature).
+their translation (accuracy@1), in both directions. Identical sentences count as translations, as in
+XTREME; where some pairs have the same text in both languages, the accuracy without them is another
+metric.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from isoglot.evaluation.embed import embed, layer_groups
-from isoglot.tasks.base import TaskSplit, accuracy
+from isoglot.intervals import Measured, measured_mean
+from isoglot.models.finite import check_vectors
+from isoglot.tasks.base import accuracy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from isoglot.evaluation.data import ScoringJob
     from isoglot.results import Score
-    from isoglot.tasks.examples import BitextEntry, SentencePair
+    from isoglot.tasks.examples import SentencePair
 
 _BLOCK = 1024
 """Vectors of one side that are multiplied with all of the other side at a time."""
 
 
 def score_retrieval(job: ScoringJob, examples: Sequence[SentencePair] | None = None) -> list[Score]:
-    """Accuracy@1 of the job's examples, or of others, at every layer: both directions, and mean."""
+    """Accuracy@1 of the job's examples, or of others: both directions, and their mean.
+
+    At every layer, of the mean state; then, without a layer, of the vectors that the model folder
+    gives its users.
+    """
     examples = job.examples() if examples is None else examples
     found: list[Score] = []
+    values: dict[str, Measured] = {}
+    for layers in layer_groups(job.encoder, 2 * len(examples)):
+        for layer, neighbors in zip(layers, _pair_neighbors(job, examples, layers), strict=True):
+            values = _directions(job, examples, *neighbors)
+            found += job.scores(values, layer=layer)
+    if not job.exported.is_plain:
+        sides = [
+            _exported(job, [getattr(pair, side) for pair in examples], language)
+            for side, language in zip(_SIDES, job.languages, strict=True)
+        ]
+        values = _directions(job, examples, *_neighbors(job, *sides))
+    return [*found, *job.scores(values)]
+
+
+_SIDES = ("first", "second")
+IDENTICAL = "without identical texts"
+"""Suffix of the accuracy over the pairs whose two texts differ."""
+
+
+def is_identical(pair: SentencePair) -> bool:
+    """Whether both languages have the same text, but for case: a name, a number, a formula."""
+    return pair.first.strip().casefold() == pair.second.strip().casefold()
+
+
+def _directions(
+    job: ScoringJob, examples: Sequence[SentencePair], forward: Neighbors, backward: Neighbors
+) -> dict[str, Measured]:
+    """Metric -> score of one layer: the mean of both directions, and each of them."""
     flipped = [replace(pair, first=pair.second, second=pair.first) for pair in examples]
     codes = job.split.language.split("-")
-    neighbors = chain.from_iterable(
-        _pair_neighbors(job, examples, layers)
-        for layers in layer_groups(job.encoder, 2 * len(examples))
-    )
-    for layer, (forward, backward) in enumerate(neighbors):
-        values = {}
-        for direction, pairs, own, other in (
-            (codes, examples, forward, backward),
-            (codes[::-1], flipped, backward, forward),
-        ):
-            predicted = best_neighbors(own, other, margin=job.settings.margin)[0].tolist()
-            for metric, value in job.values(pairs, predicted).items():
-                values[f"{metric} {'→'.join(direction)}"] = value
-        mean = sum(values.values()) / len(values)
-        values = {job.task.metrics[0].name: mean, **values}
-        found += job.scores(values, count=len(examples), layer=layer)
-    return found
+    by_direction: dict[str, Measured] = {}
+    right = []
+    for direction, pairs, own, other in (
+        (codes, examples, forward, backward),
+        (codes[::-1], flipped, backward, forward),
+    ):
+        predicted = best_neighbors(own, other, margin=job.settings.margin)[0].tolist()
+        hits = [pairs[n].second == pair.second for n, pair in zip(predicted, pairs, strict=True)]
+        right.append(np.array(hits, float))
+        for metric, score in job.task.score(pairs, predicted, job.split.language).items():
+            name = f"{metric} {'→'.join(direction)}"
+            by_direction[name] = measured_mean(score, right[-1])
+    both = (right[0] + right[1]) / 2
+    mean = sum(one.value for one in by_direction.values()) / len(by_direction)
+    metric = job.task.metrics[0].name
+    values = {metric: measured_mean(mean, both), **by_direction}
+    different = np.array([not is_identical(pair) for pair in examples])
+    if different.any() and not different.all():
+        left = both[different]
+        values[f"{metric} {IDENTICAL}"] = measured_mean(float(left.mean()), left)
+    return values
 
 
 def _pair_neighbors(
@@ -63,12 +98,33 @@ def _pair_neighbors(
 ) -> list[tuple[Neighbors, Neighbors]]:
     """For each layer, the neighbors in both directions; the vectors are freed here."""
     texts = [pair.first for pair in examples], [pair.second for pair in examples]
-    sides = _embed_sides(job, texts, layers)
+    sides = embed_sides(job, texts, layers)
+    return [_neighbors(job, first, second) for first, second in zip(*sides, strict=True)]
+
+
+def _neighbors(job: ScoringJob, first: Tensor, second: Tensor) -> tuple[Neighbors, Neighbors]:
+    """The neighbors in both directions, as many as the settings rank by."""
     k = job.settings.num_neighbors if job.settings.margin else 1
-    return [nearest_neighbors(first, second, k=k) for first, second in zip(*sides, strict=True)]
+    return nearest_neighbors(first, second, k=k)
 
 
-def _embed_sides(
+def _exported(job: ScoringJob, texts: list[str], language: str) -> Tensor:
+    """(sentences, D) vectors as the model folder gives them, centered if the settings say so."""
+    last = layer_groups(job.encoder, len(texts))[-1][-1]
+    is_first_token = job.exported.pooling == "cls"
+    (pooled,) = embed(
+        job.encoder,
+        job.tokenizer,
+        texts,
+        first_token=is_first_token,
+        layers=[last],
+        language=language,
+        note=job.tell,
+    )
+    return _centered(job.exported(pooled)[None], job)[0]
+
+
+def embed_sides(
     job: ScoringJob, texts: Sequence[list[str]], layers: Sequence[int], *, first_token: bool = False
 ) -> list[Tensor]:
     """(layers, sentences, D) vectors of both sides.
@@ -77,12 +133,23 @@ def _embed_sides(
     a language share (Libovický et al. 2020). This needs no translations.
     """
     sides = [
-        embed(job.encoder, job.tokenizer, side, first_token=first_token, layers=layers)
-        for side in texts
+        embed(
+            job.encoder,
+            job.tokenizer,
+            side,
+            first_token=first_token,
+            layers=layers,
+            language=language,
+            note=job.tell,
+        )
+        for side, language in zip(texts, job.languages, strict=True)
     ]
-    if job.settings.center:
-        sides = [side.sub_(side.mean(dim=1, keepdim=True)) for side in sides]
-    return sides
+    return [_centered(side, job) for side in sides]
+
+
+def _centered(side: Tensor, job: ScoringJob) -> Tensor:
+    """(layers, sentences, D) vectors less their mean over sentences, if the settings say so."""
+    return side.sub_(side.mean(dim=1, keepdim=True)) if job.settings.center else side
 
 
 def retrieval_accuracy(queries: Tensor, candidates: Tensor, texts: Sequence[str]) -> float:
@@ -105,8 +172,11 @@ def nearest_neighbors(first: Tensor, second: Tensor, *, k: int = 1) -> tuple[Nei
     """Neighbors of each first vector among the second, and of each second among the first.
 
     Both directions are read from one product of a block with the other side, so 100,000 x 100,000
-    vectors take one pass and a few hundred megabytes besides the vectors.
+    vectors take one pass and a few hundred megabytes besides the vectors. Vectors that are not
+    finite are refused: one NaN would be the nearest of all.
     """
+    check_vectors(first, "of the first side")
+    check_vectors(second, "of the second side")
     second = F.normalize(second.float(), dim=-1)
     k_forward, k_backward = min(k, len(second)), min(k, len(first))
     forward: list[tuple[Tensor, Tensor]] = []
@@ -148,78 +218,3 @@ def best_neighbors(own: Neighbors, other: Neighbors, *, margin: bool) -> tuple[T
         return own.indices[:, 0], own.cosines[:, 0]
     values, best = ratio_margins(own, other).max(dim=1)
     return own.indices.gather(1, best[:, None])[:, 0], values
-
-
-def score_mining(job: ScoringJob, *, dev: TaskSplit | None = None) -> list[Score]:
-    """F1, precision and recall of the mined pairs at every layer; `dev` gives the threshold."""
-    found: list[Score] = []
-    test_set = _MiningSet(job.examples())
-    dev_set = _MiningSet(job.read(dev)) if dev is not None else test_set
-    for layers in layer_groups(job.encoder, max(len(test_set), len(dev_set))):
-        dev_pairs = dev_set.mine(job, layers)
-        test_pairs = dev_pairs if dev_set is test_set else test_set.mine(job, layers)
-        for layer, own, of_dev in zip(layers, test_pairs, dev_pairs, strict=True):
-            threshold = _best_threshold(of_dev, num_gold=dev_set.num_gold)
-            kept = [(i, j) for i, j, margin in own if margin >= threshold]
-            values = job.values(test_set.examples, kept)
-            found += job.scores(values, count=len(test_set), layer=layer)
-    return found
-
-
-class _MiningSet:
-    """Two sides of sentences, some of which are translations of each other."""
-
-    def __init__(self, examples: list[BitextEntry]) -> None:
-        self.examples = examples
-        self._first = [n for n, example in enumerate(examples) if example.first is not None]
-        self._second = [n for n, example in enumerate(examples) if example.second is not None]
-        self.num_gold = len({*self._first} & {*self._second})
-
-    def __len__(self) -> int:
-        return len(self.examples)
-
-    def mine(self, job: ScoringJob, layers: Sequence[int]) -> list[list[tuple[int, int, float]]]:
-        """For each layer, pairs of examples with their margins, best first."""
-        first = [str(self.examples[n].first) for n in self._first]
-        second = [str(self.examples[n].second) for n in self._second]
-        is_first_token = job.settings.pooling == "cls"
-        sides = _embed_sides(job, (first, second), layers, first_token=is_first_token)
-        return [
-            [
-                (self._first[i], self._second[j], margin)
-                for i, j, margin in mine_pairs(one, other, k=job.settings.num_neighbors)
-            ]
-            for one, other in zip(*sides, strict=True)
-        ]
-
-
-def mine_pairs(first: Tensor, second: Tensor, *, k: int) -> list[tuple[int, int, float]]:
-    """Pairs (i, j, margin), best first; each sentence is in one pair at most."""
-    forward, backward = nearest_neighbors(first, second, k=k)
-    targets, target_margins = best_neighbors(forward, backward, margin=True)
-    sources, source_margins = best_neighbors(backward, forward, margin=True)
-    proposals = {
-        (i, j): margin
-        for i, (j, margin) in enumerate(zip(targets.tolist(), target_margins.tolist(), strict=True))
-    }
-    for j, (i, margin) in enumerate(zip(sources.tolist(), source_margins.tolist(), strict=True)):
-        proposals[i, j] = max(margin, proposals.get((i, j), margin))
-    accepted: list[tuple[int, int, float]] = []
-    used_first, used_second = set(), set()
-    for (i, j), margin in sorted(proposals.items(), key=lambda item: (-item[1], item[0])):
-        if i not in used_first and j not in used_second:
-            accepted.append((i, j, margin))
-            used_first.add(i)
-            used_second.add(j)
-    return accepted
-
-
-def _best_threshold(pairs: Sequence[tuple[int, int, float]], *, num_gold: int) -> float:
-    """The margin above which pairs, which are sorted best first, have the best F1."""
-    right, best, threshold = 0, 0.0, float("inf")
-    for number, (i, j, margin) in enumerate(pairs, start=1):
-        right += i == j
-        f1 = 2 * right / (number + num_gold)
-        if f1 > best:
-            best, threshold = f1, margin
-    return threshold

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from isoglot.errors import require
+from isoglot.ranges import Range, check_ranges
 
 Aligner = Literal["transport", "entropic", "argmax", "itermax"]
 Pooling = Literal["mean", "cls"]
 
-_LABELS = {("center", True): "centred", ("margin", True): "by margin"}
+_LABELS = {
+    ("center", True): "centred",
+    ("margin", True): "by margin",
+    ("language_embeddings", False): "without language embeddings",
+}
 """How the scenario of a score names a setting; others are `name=value`."""
 
 
@@ -18,7 +22,7 @@ _LABELS = {("center", True): "centred", ("margin", True): "by margin"}
 class FeatureConfig:
     """Settings of feature-based tasks; the defaults are those of the papers."""
 
-    limit: int | None = None
+    limit: Annotated[int | None, Range(1, 10**12)] = None
     """Most examples of each split, evenly spaced; none: all."""
     center: bool = False
     """Subtract each language's mean vector from its sentences (Libovický et al. 2020)."""
@@ -26,25 +30,24 @@ class FeatureConfig:
     """Rank sentences by ratio margin instead of cosine (Artetxe and Schwenk 2019)."""
     pooling: Pooling = "cls"
     """Sentence vectors of mining: the first token's state, as XTREME's BUCC script, or the mean."""
-    num_neighbors: int = 4
+    num_neighbors: Annotated[int, Range(1, 10_000)] = 4
     """Nearest neighbors in the mean of a ratio margin."""
     aligner: Aligner = "transport"
     """Word aligner: XLM-Align's optimal transport or its entropic form, or SimAlign's two."""
     encode_jointly: bool | None = None
     """Encode a sentence pair as one sequence for word alignment; none: only for XLM-Align's."""
-    sinkhorn_iterations: int = 2
+    sinkhorn_iterations: Annotated[int, Range(1, 10_000)] = 2
     """Sinkhorn iterations of XLM-Align's aligners."""
-    regularization: float = 0.1
+    regularization: Annotated[float, Range(1e-6, 1e6)] = 0.1
     """Entropy regularization, on cosines, of the entropic aligner."""
-    max_masks: int | None = None
+    max_masks: Annotated[int | None, Range(1, 100)] = None
     """Longest answer to a cloze prompt, in tokens; none: the task's own (lama: 1, others: 5)."""
 
+    language_embeddings: bool = True
+    """Add the language embeddings of a model that was trained with them on all tokens."""
+
     def __post_init__(self) -> None:
-        require(self.limit is None or self.limit > 0, "limit must be at least 1.")
-        require(self.num_neighbors > 0, "num_neighbors must be at least 1.")
-        require(self.sinkhorn_iterations > 0, "sinkhorn_iterations must be at least 1.")
-        require(self.regularization > 0, "regularization must be above 0.")
-        require(self.max_masks is None or self.max_masks > 0, "max_masks must be at least 1.")
+        check_ranges(self)
 
     @property
     def is_joint(self) -> bool:
@@ -70,7 +73,7 @@ class FeatureConfig:
             names = (*names, "regularization")
         changed = [
             _LABELS.get((name, getattr(self, name)), f"{name}={getattr(self, name)}")
-            for name in (*names, "limit")
+            for name in (*names, "limit", "language_embeddings")
             if getattr(self, name) != getattr(defaults, name)
         ]
         return ", ".join(changed) or None

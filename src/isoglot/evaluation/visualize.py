@@ -1,8 +1,9 @@
-"""Visualizations of an encoder for a report: a map of sentences, and similarity grids of words.
+"""Visualizations of an encoder for a report: maps of sentences and of words, similarity grids.
 
-Reads translation pairs. The map (MLM-GC, Figure 2, there of words) is PCA and then t-SNE of mean
-sentence vectors; a grid has the cosines between the words of a sentence and of its translation.
-Both are of the layer with the best retrieval accuracy on the same pairs, unless a layer is given.
+A map is PCA and then t-SNE. That of sentences has mean vectors of translation pairs; that of words
+(MLM-GC, Figure 2) the words of dictionaries, from the embedding table, by PCA to 3 dimensions as in
+the paper. A grid has the cosines between the words of a sentence and of its translation. Sentences
+and grids are of the layer with the best retrieval accuracy on the same pairs, unless one is given.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
 import torch.nn.functional as F
 
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
 from isoglot.errors import IsoglotError
-from isoglot.evaluation.data import splits_to_score
-from isoglot.evaluation.embed import embed, encode_in_batches
+from isoglot.evaluation.data import splits_to_score, subsample
+from isoglot.evaluation.embed import embed, encode_in_batches, language_ids
 from isoglot.evaluation.loading import load_for_scoring
 from isoglot.evaluation.retrieval import retrieval_accuracy
+from isoglot.evaluation.word_vectors import table_vectors
 from isoglot.model_results import fingerprint as fingerprint_of
+from isoglot.ranges import Range, Seed, check_ranges
 from isoglot.tasks import find_task
 from isoglot.tasks.pretokenized import pretokenize_text
 from isoglot.visualizations import SentenceMap, SimilarityGrid, Visualizations
@@ -30,8 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
-    from isoglot.evaluation.data import PairsByName
+    from isoglot.evaluation.pairs import PairsByName
     from isoglot.models.encoder import Encoder
+    from isoglot.tasks.base import DataFolders
 
 _READABLE = range(4, 15)
 """Numbers of words of a sentence that make a readable grid."""
@@ -43,26 +47,33 @@ _MAX_WORD_LENGTH = 20
 class VisualizationConfig:
     """Settings of the visualizations of a model."""
 
-    sentences_per_language: int = 200
+    sentences_per_language: Annotated[int, Range(2, 10**6)] = 200
     """Sentences of each language on the map."""
-    max_sentences: int = 4000
-    """Most sentences of all languages together, which bounds the time of t-SNE."""
-    pca_dimensions: int = 50
-    """Dimensions of PCA before t-SNE; MLM-GC has 3."""
-    max_grids: int = 8
+    max_sentences: Annotated[int, Range(2, 10**6)] = 4000
+    """Most sentences, or words, of all languages together, which bounds the time of t-SNE."""
+    pca_dimensions: Annotated[int, Range(2, 10_000)] = 50
+    """Dimensions of PCA before t-SNE on the map of sentences."""
+    word_pca_dimensions: Annotated[int, Range(2, 10_000)] = 3
+    """Dimensions of PCA before t-SNE on the map of words (MLM-GC, section 5.1)."""
+    max_grids: Annotated[int, Range(0, 10_000)] = 8
     """Most similarity grids, one for each pair of languages."""
-    layer: int | None = None
+    layer: Annotated[int | None, Range(0, 1000)] = None
     """Layer to read; none: the one with the best retrieval accuracy on the pairs."""
-    seed: int = 0
+    seed: Seed = 0
     """Random seed of PCA and t-SNE."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
 
 
 def visualize_folder(
     folder: Path,
     pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]],
     settings: VisualizationConfig | None = None,
+    *,
+    words: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None,
 ) -> Visualizations:
-    """Visualizations of a Hugging Face folder."""
+    """Visualizations of a Hugging Face folder; `words` are translated words by language pair."""
     encoder, tokenizer = load_for_scoring(folder)
     pretokenization = Pretokenizer.load(folder)
     pairs = {
@@ -73,14 +84,23 @@ def visualize_folder(
         for name, (first, second) in pairs.items()
     }
     return visualize_encoder(
-        encoder, tokenizer, pairs, fingerprint=fingerprint_of(folder), settings=settings
+        encoder,
+        tokenizer,
+        pairs,
+        fingerprint=fingerprint_of(folder),
+        settings=settings,
+        words=words or {},
     )
 
 
 def sentence_pairs_of_tasks(
-    names: Sequence[str], data: Path, languages: Collection[str] | None = None
+    names: Sequence[str],
+    data: DataFolders,
+    languages: Collection[str] | None = None,
+    *,
+    required: bool = True,
 ) -> PairsByName:
-    """The translations of the retrieval tasks among the named tasks; refused if there are none."""
+    """The translations of the retrieval tasks among the named tasks; if required, at least one."""
     pairs: PairsByName = {}
     for task in map(find_task, names):
         if task.kind == "retrieval":
@@ -88,10 +108,26 @@ def sentence_pairs_of_tasks(
                 found = task.read(split)
                 sides = [pair.first for pair in found], [pair.second for pair in found]
                 pairs.setdefault(split.language, sides)
-    if not pairs:
+    if required and not pairs:
         raise IsoglotError(
-            "Visualizations need translations: name a retrieval task, such as tatoeba."
+            "Visualizations need translations: name a retrieval task, such as tatoeba, or "
+            "dictionaries, such as muse."
         )
+    return pairs
+
+
+def word_pairs_of_tasks(
+    names: Sequence[str], data: DataFolders, languages: Collection[str] | None = None
+) -> PairsByName:
+    """The words and translations of the dictionaries among the named tasks."""
+    pairs: PairsByName = {}
+    for task in map(find_task, names):
+        if task.kind == "lexicon":
+            for split in splits_to_score(task, data, languages):
+                first, second = pairs.setdefault(split.language, ([], []))
+                for entry in task.read(split):
+                    first.append(entry.word)
+                    second.extend(entry.translations)
     return pairs
 
 
@@ -102,19 +138,26 @@ def visualize_encoder(
     *,
     fingerprint: str,
     settings: VisualizationConfig | None = None,
+    words: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None,
 ) -> Visualizations:
     """Visualizations of an encoder, on translations by pair of languages (`en-de`).
 
-    `fingerprint` is that of the model's results.
+    `fingerprint` is that of the model's results; `words` are for the map of words.
     """
     settings = settings or VisualizationConfig()
+    word_map = _word_map(encoder, tokenizer, words, settings) if words else None
+    if not pairs:
+        return Visualizations(fingerprint=fingerprint, word_map=word_map)
     languages = {language for name in pairs for language in name.split("-")}
     each = max(2, min(settings.sentences_per_language, settings.max_sentences // len(languages)))
     vectors: dict[str, torch.Tensor] = {}
     right: torch.Tensor | None = None
     for name, sides in pairs.items():
         texts = [list(side[:each]) for side in sides]
-        found = [embed(encoder, tokenizer, side) for side in texts]
+        found = [
+            embed(encoder, tokenizer, side, language=language)
+            for side, language in zip(texts, name.split("-"), strict=True)
+        ]
         for language, of_language in zip(name.split("-"), found, strict=True):
             vectors.setdefault(language, of_language)
         hits = [retrieval_accuracy(a, b, texts[1]) for a, b in zip(*found, strict=True)]
@@ -125,13 +168,34 @@ def visualize_encoder(
     at_layer = {code: of_code[layer] for code, of_code in vectors.items()}
     return Visualizations(
         fingerprint=fingerprint,
-        sentence_map=_sentence_map(at_layer, layer, settings),
+        sentence_map=_map(at_layer, layer, settings, settings.pca_dimensions),
+        word_map=word_map,
         grids=tuple(grid for grid in grids if grid is not None)[: settings.max_grids],
     )
 
 
-def _sentence_map(
-    vectors: Mapping[str, torch.Tensor], layer: int, settings: VisualizationConfig
+def _word_map(
+    encoder: Encoder,
+    tokenizer: Any,
+    pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]],
+    settings: VisualizationConfig,
+) -> SentenceMap:
+    """The words of each language in the embedding table."""
+    words: dict[str, dict[str, None]] = {}
+    for name, sides in pairs.items():
+        for language, side in zip(name.split("-"), sides, strict=True):
+            words.setdefault(language, {}).update(dict.fromkeys(side))
+    each = max(2, settings.max_sentences // len(words))
+    chosen = {code: subsample(list(own), each) for code, own in words.items()}
+    vectors = {code: table_vectors(encoder, tokenizer, own) for code, own in chosen.items()}
+    return _map(vectors, None, settings, settings.word_pca_dimensions)
+
+
+def _map(
+    vectors: Mapping[str, torch.Tensor],
+    layer: int | None,
+    settings: VisualizationConfig,
+    dimensions: int,
 ) -> SentenceMap:
     try:
         from sklearn.decomposition import PCA
@@ -142,7 +206,7 @@ def _sentence_map(
             "Visualizations need scikit-learn: pip install 'isoglot[report]'."
         ) from error
     together = torch.cat(list(vectors.values())).numpy()
-    components = min(settings.pca_dimensions, *together.shape)
+    components = min(dimensions, *together.shape)
     perplexity = min(30.0, (len(together) - 1) / 3)
     # on a busy machine several threads are many times slower than one
     with threadpool_limits(1):
@@ -167,8 +231,8 @@ def _grid(
         tokens = [_word_tokens(tokenizer, text) for text in texts]
         if all(len(words) in _READABLE for words, _ in tokens):
             sides = [
-                _word_vectors(encoder, tokenizer, text, groups, layer)
-                for text, (_, groups) in zip(texts, tokens, strict=True)
+                _word_vectors(encoder, tokenizer, text, groups, layer, code)
+                for text, (_, groups), code in zip(texts, tokens, language.split("-"), strict=True)
             ]
             cosines = (sides[0] @ sides[1].T).tolist()
             return SimilarityGrid(
@@ -197,11 +261,18 @@ def _word_tokens(tokenizer: Any, text: str) -> tuple[list[str], list[list[int]]]
 
 
 def _word_vectors(
-    encoder: Encoder, tokenizer: Any, text: str, groups: Sequence[Sequence[int]], layer: int
+    encoder: Encoder,
+    tokenizer: Any,
+    text: str,
+    groups: Sequence[Sequence[int]],
+    layer: int,
+    language: str,
 ) -> torch.Tensor:
     """(words, D) means of the tokens of each word, of length 1."""
     ids = tokenizer(text)["input_ids"]
-    ((_, _, states),) = encode_in_batches(encoder, [ids], tokenizer.pad_token_id)
+    ((_, _, states),) = encode_in_batches(
+        encoder, [ids], tokenizer.pad_token_id, languages=language_ids(encoder, language, 1)
+    )
     assert states.layers is not None
     vectors = states.layers[layer][0].float().cpu()
     return F.normalize(torch.stack([vectors[list(group)].mean(dim=0) for group in groups]), dim=-1)

@@ -15,10 +15,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from isoglot.evaluation.embed import encode_in_batches, special_tokens, tokenize_words
+from isoglot.evaluation.embed import encode_in_batches, language_ids
+from isoglot.evaluation.tokenize_texts import special_tokens, tokenize_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from isoglot.evaluation.data import ScoringJob
     from isoglot.evaluation.settings import FeatureConfig
@@ -38,23 +39,45 @@ def score_alignment(job: ScoringJob) -> list[Score]:
     """Error rate, precision and recall of the links at every layer."""
     found: list[Score] = []
     examples = job.examples()
-    by_layer = align_words(job.encoder, job.tokenizer, examples, job.settings)
+    by_layer = align_words(
+        job.encoder, job.tokenizer, examples, job.settings, languages=job.languages, note=job.tell
+    )
     for layer, links in enumerate(by_layer):
-        found += job.scores(job.values(examples, links), count=len(examples), layer=layer)
+        found += job.scores(job.values(examples, links), layer=layer)
     return found
 
 
 def align_words(
-    encoder: Encoder, tokenizer: Any, pairs: Sequence[AlignedPair], settings: FeatureConfig
+    encoder: Encoder,
+    tokenizer: Any,
+    pairs: Sequence[AlignedPair],
+    settings: FeatureConfig,
+    *,
+    languages: tuple[str, str] | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> list[list[set[Link]]]:
-    """For each layer, for each pair, the links between its words."""
+    """For each layer, for each pair, the links between its words.
+
+    `languages` are those of the two sides, for the model's language embeddings; `note` is called
+    with a sentence about pairs that are cut.
+    """
+    rows = language_ids(encoder, languages, 2, note)
     by_layer: list[list[set[Link]]] = []
+    num_cut = 0
     for start in range(0, len(pairs), _PAIRS_PER_BLOCK):
-        block = pairs[start : start + _PAIRS_PER_BLOCK]
-        for layer, links in enumerate(_align_block(encoder, tokenizer, block, settings)):
+        sides, cut = _tokenize_pairs(
+            encoder, tokenizer, pairs[start : start + _PAIRS_PER_BLOCK], settings
+        )
+        num_cut += cut
+        for layer, links in enumerate(_align_block(encoder, tokenizer, sides, settings, rows)):
             if layer == len(by_layer):
                 by_layer.append([])
             by_layer[layer] += links
+    if num_cut and note is not None:
+        note(
+            f"{num_cut:,} of {len(pairs):,} pairs are longer than the model's "
+            f"{encoder.max_positions} positions: they are cut there, and words beyond have no link."
+        )
     return by_layer
 
 
@@ -66,21 +89,34 @@ class _Tokens:
     words: list[int]
     """The index of each token's word."""
 
+    def first(self, number: int) -> _Tokens:
+        """The first tokens."""
+        return _Tokens(self.ids[:number], self.words[:number])
 
-def _align_block(
+
+def _tokenize_pairs(
     encoder: Encoder, tokenizer: Any, pairs: Sequence[AlignedPair], settings: FeatureConfig
-) -> list[list[set[Link]]]:
+) -> tuple[list[tuple[_Tokens, _Tokens]], int]:
+    """The tokens of each pair's two sides, and the number of pairs that are cut."""
     start, end = special_tokens(tokenizer)
     number = 2 if settings.is_joint else 1
     max_tokens = (encoder.max_positions - len(start) - number * len(end)) // number
-    sides = [
-        (
-            _tokenize(tokenizer, pair.first, max_tokens),
-            _tokenize(tokenizer, pair.second, max_tokens),
-        )
-        for pair in pairs
+    whole = [
+        (_tokenize(tokenizer, pair.first), _tokenize(tokenizer, pair.second)) for pair in pairs
     ]
-    states = _token_states(encoder, tokenizer, sides, jointly=settings.is_joint)
+    num_cut = sum(any(len(side.ids) > max_tokens for side in sides) for sides in whole)
+    cut = [(first.first(max_tokens), second.first(max_tokens)) for first, second in whole]
+    return cut, num_cut
+
+
+def _align_block(
+    encoder: Encoder,
+    tokenizer: Any,
+    sides: Sequence[tuple[_Tokens, _Tokens]],
+    settings: FeatureConfig,
+    languages: Sequence[int] | None,
+) -> list[list[set[Link]]]:
+    states = _token_states(encoder, tokenizer, sides, languages, jointly=settings.is_joint)
     num_layers = len(states[0][0])
     return [
         [
@@ -91,15 +127,19 @@ def _align_block(
     ]
 
 
-def _tokenize(tokenizer: Any, words: Sequence[str], max_tokens: int) -> _Tokens:
+def _tokenize(tokenizer: Any, words: Sequence[str]) -> _Tokens:
     tokens = tokenize_words(tokenizer, words)
     ids = [token for of_word in tokens for token in of_word]
-    owners = [number for number, of_word in enumerate(tokens) for _ in of_word]
-    return _Tokens(ids[:max_tokens], owners[:max_tokens])
+    return _Tokens(ids, [number for number, of_word in enumerate(tokens) for _ in of_word])
 
 
 def _token_states(
-    encoder: Encoder, tokenizer: Any, sides: Sequence[tuple[_Tokens, _Tokens]], *, jointly: bool
+    encoder: Encoder,
+    tokenizer: Any,
+    sides: Sequence[tuple[_Tokens, _Tokens]],
+    languages: Sequence[int] | None,
+    *,
+    jointly: bool,
 ) -> list[tuple[Tensor, Tensor]]:
     """For each pair, the states (layers + 1, tokens, D) of its two sides."""
     start, end = special_tokens(tokenizer)
@@ -107,7 +147,17 @@ def _token_states(
         encoded = [start + first.ids + end + second.ids + end for first, second in sides]
     else:
         encoded = [start + side.ids + end for pair in sides for side in pair]
-    states = _sequence_states(encoder, encoded, tokenizer.pad_token_id)
+    of_tokens: list[int | list[int]] | None = None
+    if languages is not None and jointly:
+        # as in TLM: the first sentence with its special tokens, then the second with its own
+        lengths = [len(start) + len(first.ids) + len(end) for first, _ in sides]
+        of_tokens = [
+            [languages[0]] * length + [languages[1]] * (len(ids) - length)
+            for ids, length in zip(encoded, lengths, strict=True)
+        ]
+    elif languages is not None:
+        of_tokens = [*languages] * len(sides)
+    states = _sequence_states(encoder, encoded, tokenizer.pad_token_id, of_tokens)
     firsts, seconds = (states, states) if jointly else (states[::2], states[1::2])
     split = []
     for (first, second), one, other in zip(sides, firsts, seconds, strict=True):
@@ -117,9 +167,14 @@ def _token_states(
     return split
 
 
-def _sequence_states(encoder: Encoder, encoded: list[list[int]], pad: int) -> list[Tensor]:
+def _sequence_states(
+    encoder: Encoder,
+    encoded: list[list[int]],
+    pad: int,
+    languages: Sequence[int | list[int]] | None,
+) -> list[Tensor]:
     found: dict[int, Tensor] = {}
-    for indices, _, states in encode_in_batches(encoder, encoded, pad):
+    for indices, _, states in encode_in_batches(encoder, encoded, pad, languages=languages):
         assert states.layers is not None
         for row, index in enumerate(indices.tolist()):
             length = len(encoded[index])

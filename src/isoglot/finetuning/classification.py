@@ -9,13 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from transformers import AutoModelForMultipleChoice, AutoModelForSequenceClassification
+from transformers import (
+    AutoModelForMultipleChoice,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+)
 from typing_extensions import override
 
 from isoglot.errors import CorpusError
 from isoglot.finetuning.head import Logits, TaskHead, Window, model_inputs
 from isoglot.tasks.examples import LabeledText, MultipleChoice
 from isoglot.tasks.pretokenized import pretokenize_text
+from isoglot.types import IGNORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,9 +32,19 @@ COPA_QUESTIONS = {"cause": "What was the cause of this?", "effect": "What happen
 
 
 class SequenceClassificationHead(TaskHead[LabeledText, str]):
-    """Predicts the label of a sentence or of a pair of sentences."""
+    """Predicts the label of a sentence or of a pair of sentences.
+
+    Without a pooler the classifier is transformers' for tokens, read at the first token.
+    """
 
     auto_class: ClassVar[Any] = AutoModelForSequenceClassification
+    reads_pooler: ClassVar[bool] = True
+
+    @property
+    @override
+    def model_class(self) -> Any:
+        is_linear = self.settings.pooler == "none"
+        return AutoModelForTokenClassification if is_linear else self.auto_class
 
     @staticmethod
     @override
@@ -43,23 +58,28 @@ class SequenceClassificationHead(TaskHead[LabeledText, str]):
         texts = (firsts, seconds) if seconds else (firsts,)
         encoding = self.tokenize(*texts, truncation="longest_first")
         for number, example in enumerate(examples):
-            yield Window(
-                example=number,
-                sequences=(model_inputs(encoding, number),),
-                targets={"labels": self.label_ids[example.label]} if training else {},
-            )
+            inputs = model_inputs(encoding, number)
+            targets: dict[str, int | list[int]] = {}
+            if training:
+                label = self.label_ids[example.label]
+                others = [IGNORE] * (len(inputs["input_ids"]) - 1)
+                targets["labels"] = [label, *others] if self.settings.pooler == "none" else label
+            yield Window(example=number, sequences=(inputs,), targets=targets)
 
     @override
     def decode(
         self, examples: Sequence[LabeledText], windows: Sequence[Window], logits: Sequence[Logits]
     ) -> list[str]:
-        return [self.labels[int(scores.argmax())] for (scores,) in logits]
+        # (labels,), or (tokens, labels) without a pooler
+        first = (scores if scores.ndim == 1 else scores[0] for (scores,) in logits)
+        return [self.labels[int(scores.argmax())] for scores in first]
 
 
 class MultipleChoiceHead(TaskHead[MultipleChoice, int]):
     """Predicts the index of the correct alternative."""
 
     auto_class: ClassVar[Any] = AutoModelForMultipleChoice
+    reads_pooler: ClassVar[bool] = True
 
     @staticmethod
     @override

@@ -15,33 +15,37 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from isoglot.errors import CorpusError, IsoglotError
+from isoglot.languages import language_sides
+from isoglot.tasks.base import name_folders
 from isoglot.tasks.examples import LabeledText, Question
 from isoglot.tasks.pretokenized import pretokenize_examples
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-    from pathlib import Path
 
     from isoglot.corpus.tokenization.pretokenization import Pretokenizer
     from isoglot.finetuning.head import TaskHead
     from isoglot.finetuning.plan import FinetunePlan, TrainingSpec
     from isoglot.finetuning.settings import FinetuneConfig
-    from isoglot.tasks.base import Split, Task
+    from isoglot.tasks.base import DataFolders, Split, Task
 
 OUTSIDE = "O"
 """The tag of words outside of entities."""
 
 
 class TrainingData(NamedTuple):
-    """Training examples, and pairs of their indices that must share a batch."""
+    """Training examples, and what batches need to know of them."""
 
     examples: list[Any]
     pairs: list[tuple[int, int]]
+    """Pairs of indices that must share a batch."""
+    languages: list[tuple[str, str]]
+    """The languages of each example's first and second text."""
 
 
 def training_data(
     task: Task[Any, Any],
-    folder: Path,
+    data: DataFolders,
     spec: TrainingSpec,
     settings: FinetuneConfig,
     pretokenization: Pretokenizer,
@@ -49,16 +53,18 @@ def training_data(
     """The training examples of a training's languages, pretokenized as the model expects."""
     examples: list[Any] = []
     pairs: list[tuple[int, int]] = []
+    languages: list[tuple[str, str]] = []
     original = spec.original_language
     originals = (
-        [] if original is None else read_examples(task, folder, original, "train", pretokenization)
+        [] if original is None else read_examples(task, data, original, "train", pretokenization)
     )
     for language in spec.train_languages:
         own = read_examples(
-            task, folder, language, "train", pretokenization, limit=settings.max_train_examples
+            task, data, language, "train", pretokenization, limit=settings.max_train_examples
         )
         if original is None or language == original:
             examples += own
+            languages += [language_sides(language)] * len(own)
             continue
         translated = paired_with_originals(
             own, originals, language=language, original_language=original
@@ -67,14 +73,16 @@ def training_data(
             first = len(examples)
             pairs += [(first + 2 * i, first + 2 * i + 1) for i in range(len(translated))]
             examples += [example for pair in translated for example in code_switched(*pair)]
+            languages += [(language, original), (original, language)] * len(translated)
         else:
             examples += own
-    return TrainingData(examples, pairs)
+            languages += [language_sides(language)] * len(own)
+    return TrainingData(examples, pairs, languages)
 
 
 def read_examples(
     task: Task[Any, Any],
-    folder: Path,
+    data: DataFolders,
     language: str,
     split: Split,
     pretokenization: Pretokenizer,
@@ -82,16 +90,17 @@ def read_examples(
     limit: int | None = None,
 ) -> list[Any]:
     """The first examples of a part, pretokenized; at least one."""
-    examples = read_part(task, folder, language, split)[:limit]
+    examples = read_part(task, data, language, split)[:limit]
     return pretokenize_examples(examples, language, pretokenization)
 
 
-def read_part(task: Task[Any, Any], folder: Path, language: str, split: Split) -> list[Any]:
+def read_part(task: Task[Any, Any], data: DataFolders, language: str, split: Split) -> list[Any]:
     """All examples of a part, unchanged; at least one."""
-    examples: list[Any] = task.read(task.find_split(folder, language, split))
+    examples: list[Any] = task.read(task.find_split(data, language, split))
     if not examples:
+        folders = name_folders(data)
         raise CorpusError(
-            f"the {split} part of {task.name} for {language!r} in {folder} has no example."
+            f"the {split} part of {task.name} for {language!r} in {folders} has no example."
         )
     return examples
 

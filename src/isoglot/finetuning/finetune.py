@@ -10,6 +10,7 @@ when it ends, and a training whose scores exist is skipped, so an interrupted ca
 from __future__ import annotations
 
 import tempfile
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,32 +18,40 @@ from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
-from isoglot.errors import ModelError
 from isoglot.finetuning.classification import MultipleChoiceHead, SequenceClassificationHead
 from isoglot.finetuning.data import TestSets, read_examples, training_data
+from isoglot.finetuning.jobs import SaveConfig, TrainingJob, jobs_to_do
 from isoglot.finetuning.plan import FinetunePlan
 from isoglot.finetuning.predict import predict, run_model
 from isoglot.finetuning.protocols import build_request
 from isoglot.finetuning.question_answering import QuestionAnsweringHead
-from isoglot.finetuning.save import prediction_files, save_model, write_n_best, write_predictions
+from isoglot.finetuning.save import save_model, write_n_best, write_predictions
 from isoglot.finetuning.tagging import TokenClassificationHead
-from isoglot.model_results import add_scores, existing_results, model_folder
+from isoglot.folders import model_folder
+from isoglot.intervals import chance, measure, to_score
+from isoglot.locks import lock_file, lock_folder
+from isoglot.model_results import add_scores, existing_results
 from isoglot.results import Results, Score
 from isoglot.tasks import find_task
+from isoglot.tasks.base import data_folders
+from isoglot.tasks.unread import unread_note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from isoglot.corpus.engine.runner import Progress
     from isoglot.finetuning.head import TaskHead
     from isoglot.finetuning.plan import TrainingSpec
     from isoglot.finetuning.settings import FinetuneRequest, Scenario
+    from isoglot.tasks.base import DataFolders
+
+    Note = Callable[[str], None]
 
 HEADS: dict[str, type[TaskHead[Any, Any]]] = {
-    "classify": SequenceClassificationHead,
-    "tag": TokenClassificationHead,
-    "span": QuestionAnsweringHead,
-    "choice": MultipleChoiceHead,
+    "text-classification": SequenceClassificationHead,
+    "token-classification": TokenClassificationHead,
+    "question-answering": QuestionAnsweringHead,
+    "multiple-choice": MultipleChoiceHead,
 }
 """Kind of task -> its head."""
 
@@ -50,7 +59,7 @@ HEADS: dict[str, type[TaskHead[Any, Any]]] = {
 def finetune(
     model: str | Path,
     tasks: Sequence[str],
-    data: str | Path = "eval",
+    data: str | Path | Sequence[str | Path] = "eval",
     *,
     scenario: Scenario = "zero-shot",
     sources: Sequence[str] = ("en",),
@@ -64,15 +73,17 @@ def finetune(
     save_models: str | Path | None = None,
     save_predictions: str | Path | None = None,
     progress: Progress | None = None,
+    note: Note | None = None,
 ) -> Results:
     """Fine-tune an encoder on tasks and score each model in many languages.
 
         results = isoglot.finetune("models/xlm-r", ["xnli"], "eval", protocol="xlm-k", seeds=2)
 
     Args:
-        model: a Hugging Face folder of an encoder, or a run folder (`runs/NAME`).
+        model: a Hugging Face folder of an encoder, a run (`runs/NAME`) or a name on the hub.
         tasks: names of tasks (`isoglot show tasks`).
-        data: folder of the tasks' files (docs/tasks.md); testbed tasks need none.
+        data: folder of the tasks' files (docs/tasks.md), or several: a split is taken from the
+            first that has it; testbed tasks need none.
         scenario: training data: `zero-shot` (the source language), `translate-train`,
             `translate-train-all`, `pooled` or `supervised` (docs/finetune.md).
         sources: source languages, one training each.
@@ -85,7 +96,9 @@ def finetune(
         out: results file; scores in it are kept and not computed again. None: no file.
         save_models: folder for the fine-tuned models.
         save_predictions: folder for predictions, in the formats of the official scripts.
-        progress: called with (name of the training, steps done, all steps).
+        progress: called with (name of the training, steps done, all steps), and with the languages
+            scored after it.
+        note: called with sentences about new weights, existing scores and files that are not read.
 
     Returns:
         A score for each task, language, metric and seed.
@@ -94,22 +107,23 @@ def finetune(
         scenario, sources, languages, train_languages, protocol, settings or {}, seeds
     )
     return finetune_tasks(
-        model_folder(Path(model)),
+        model_folder(model),
         tasks,
-        Path(data),
+        data_folders(data),
         request,
         train_on=train_on,
         out=None if out is None else Path(out),
         save_models=None if save_models is None else Path(save_models),
         save_predictions=None if save_predictions is None else Path(save_predictions),
         progress=progress,
+        note=note,
     )
 
 
 def finetune_tasks(
     folder: Path,
     tasks: Sequence[str],
-    data: Path,
+    data: DataFolders,
     request: FinetuneRequest,
     *,
     out: Path | None,
@@ -117,66 +131,60 @@ def finetune_tasks(
     save_models: Path | None = None,
     save_predictions: Path | None = None,
     progress: Progress | None = None,
-    note: Callable[[str], None] | None = None,
+    note: Note | None = None,
 ) -> Results:
     """Fine-tune a model folder on tasks; the arguments are those of `finetune`.
 
-    `note` is called with a sentence about the scores that `out` has already.
+    `note` is called with sentences about scores that `out` has already and about new weights.
     """
     train_task = None if train_on is None else find_task(train_on)
     # every error in files and options is reported before the first training
     plans = [FinetunePlan(find_task(name), data, request, train_task) for name in tasks]
-    results = existing_results(folder, out, tasks=tasks, note=note)
-    for plan in plans:
-        for scores in finetune_task(
-            folder,
-            plan,
-            finished=results.scores,
-            save_models=save_models,
-            save_predictions=save_predictions,
-            progress=progress,
-        ):
+    for task in {plan.task.name: plan.task for plan in plans}.values():
+        if note is not None and (unread := unread_note(task, data)):
+            note(unread)
+    results = existing_results(folder, out)
+    save = SaveConfig(models=save_models, predictions=save_predictions)
+    made_by = folder, results.fingerprint
+    options: dict[str, Any] = {"finished": results.scores, "save": save, "note": note}
+    jobs = [list(jobs_to_do(plan, *made_by, **options)) for plan in plans]
+    for plan, of_plan in zip(plans, jobs, strict=True):
+        for scores in train_jobs(folder, plan, of_plan, progress=progress, note=note):
             results = add_scores(results, scores, out)
     return results
 
 
-def finetune_task(
+def train_jobs(
     folder: Path,
     plan: FinetunePlan,
+    jobs: Sequence[TrainingJob],
     *,
-    finished: Iterable[Score] = (),
-    save_models: Path | None = None,
-    save_predictions: Path | None = None,
     progress: Progress | None = None,
+    note: Note | None = None,
 ) -> Iterator[list[Score]]:
-    """The trainings of one task: a list of scores for each.
-
-    A training is skipped if all of its scores are among `finished`, and its model and predictions
-    exist or are not to be saved.
-    """
+    """The trainings of one task: a list of scores for each."""
     trainer = _Finetuner(folder, plan)
-    known = {((s.task, s.version, s.scenario, s.language), s.seed) for s in finished}
-    for spec in plan.trainings:
-        for seed in plan.request.seeds:
-            name = f"{plan.task.name} {spec.title} seed {seed}"
-            model = None if save_models is None else save_models / name.replace(" ", "-")
-            files = {}
-            if save_predictions is not None:
-                label = plan.label(spec)
-                files = prediction_files(
-                    save_predictions, plan.task, label, seed, spec.test_languages
-                )
-            is_scored = {(key, seed) for key in plan.score_keys(spec)} <= known
-            is_saved = model is None or model.exists()
-            if is_scored and is_saved and all(file.exists() for file in files.values()):
-                continue
-            yield trainer.train_and_score(
-                spec,
-                seed,
-                save_as=model,
-                prediction_files=files,
-                progress=None if progress is None else partial(progress, name),
+    for number, job in enumerate(jobs):
+        with _lock_outputs(job):
+            scores = trainer.train_and_score(
+                job, progress or _silent, note if number == 0 else None
             )
+        yield scores
+
+
+def _silent(stage: str, done: int, total: int | None) -> None:
+    """Progress that nobody asked for."""
+
+
+@contextmanager
+def _lock_outputs(job: TrainingJob) -> Iterator[None]:
+    """Lock what one training writes: its model and the folder of its predictions."""
+    with ExitStack() as stack:
+        if job.save_as is not None:
+            stack.enter_context(lock_file(job.save_as))
+        for folder in {file.parent for file in job.prediction_files.values()}:
+            stack.enter_context(lock_folder(folder))
+        yield
 
 
 class _Finetuner:
@@ -191,13 +199,7 @@ class _Finetuner:
         self.test_sets = TestSets(plan, self.head_class, self.pretokenization)
 
     def train_and_score(
-        self,
-        spec: TrainingSpec,
-        seed: int,
-        *,
-        save_as: Path | None,
-        prediction_files: Mapping[str, Path],
-        progress: Callable[[int, int], None] | None,
+        self, job: TrainingJob, progress: Progress, note: Note | None
     ) -> list[Score]:
         """Train one model and score it in its test languages."""
         # transformers' Trainer takes seconds to import
@@ -205,15 +207,14 @@ class _Finetuner:
 
         from isoglot.finetuning.train import BestEpoch, paired_windows, train
 
-        if save_as is not None and save_as.exists():
-            raise ModelError(f"{save_as} exists. Name another folder for the models, or remove it.")
+        spec, seed = job.spec, job.seed
         train_task, data_folder = self.plan.train_task, self.plan.data_folder
         data = training_data(train_task, data_folder, spec, self.settings, self.pretokenization)
         head = self.head_class(self.folder, self.settings, self.head_class.labels_of(data.examples))
         self.test_sets.check(spec, head.labels)
-        windows = head.windows(data.examples, training=True)
+        windows = head.windows(data.examples, training=True, languages=data.languages)
         set_seed(seed)
-        model = head.load_model()
+        model = head.load_model(note)
         with tempfile.TemporaryDirectory(prefix="isoglot-finetune-") as scratch:
             best = BestEpoch(
                 self._dev_score(spec, model, head),
@@ -229,16 +230,18 @@ class _Finetuner:
                 seed=seed,
                 scratch=Path(scratch),
                 best=best,
-                progress=progress,
+                progress=partial(progress, job.name),
             )
-        if save_as is not None:
-            save_model(model, head, save_as)
+        if job.save_as is not None and job.record is not None:
+            save_model(model, head, job.save_as, job.record)
         epoch = self.settings.epochs if best.epoch is None else best.epoch + 1
-        return [
-            replace(score, seed=seed, scenario=self.plan.label(spec), epoch=epoch)
-            for language in spec.test_languages
-            for score in self._test_scores(model, head, language, prediction_files.get(language))
-        ]
+        scores: list[Score] = []
+        for number, language in enumerate(spec.test_languages):
+            progress(f"{job.name}, scoring", number, len(spec.test_languages))
+            scores += self._test_scores(model, head, language, job)
+        progress(f"{job.name}, scoring", len(spec.test_languages), len(spec.test_languages))
+        label = self.plan.label(spec)
+        return [replace(score, seed=seed, scenario=label, epoch=epoch) for score in scores]
 
     def _dev_score(
         self, spec: TrainingSpec, model: Any, head: TaskHead[Any, Any]
@@ -253,33 +256,44 @@ class _Finetuner:
         }
         metric = task.metrics[0].name
         return lambda: mean(
-            task.score(examples, predict(model, head, examples), language)[metric]
+            task.score(examples, predict(model, head, examples, language), language)[metric]
             for language, examples in dev_sets.items()
         )
 
     def _test_scores(
-        self, model: Any, head: TaskHead[Any, Any], language: str, file: Path | None
+        self, model: Any, head: TaskHead[Any, Any], language: str, job: TrainingJob
     ) -> list[Score]:
         task, examples = self.plan.task, self.test_sets.examples(language)
-        windows, logits = run_model(model, head, examples)
+        windows, logits = run_model(model, head, examples, language)
         predictions = head.decode(examples, windows, logits)
-        values = task.score(examples, predictions, language)
-        if file is not None:
+        values = measure(task, examples, predictions, language)
+        by_chance, data = chance(task, examples), self.plan.data_hash(job.spec, language)
+        file = job.prediction_files.get(language)
+        if file is not None and job.record is not None:
             write_predictions(file, task.kind, examples, predictions)
             if isinstance(head, QuestionAnsweringHead):
                 write_n_best(file, examples, head.n_best(len(examples), windows, logits))
+            job.record.add_test_data(file.parent, language, self.plan.test_files(language))
         return [
-            Score(
-                task=task.name,
-                version=task.version,
-                language=language,
-                metric=metric.name,
-                value=values[metric.name],
-                count=len(examples),
-                higher_is_better=metric.higher_is_better,
-                selection=self.settings.selection,
+            to_score(
+                measured,
+                Score(
+                    task=task.name,
+                    version=task.version,
+                    language=language,
+                    metric=name,
+                    value=measured.value,
+                    count=measured.count,
+                    higher_is_better=metric.higher_is_better,
+                    chance=by_chance if metric is task.metrics[0] else None,
+                    selection=self.settings.selection,
+                    data=data,
+                ),
+                keep_outcomes=name == task.metrics[0].name,
             )
             for metric in task.metrics
-            # SQuAD 2.0's metrics of unanswerable questions are missing where there are none
-            if metric.name in values
+            # SQuAD 2.0's metrics of unanswerable questions are missing where there are none; those
+            # of several treebanks have their names (`accuracy gsd`)
+            for name, measured in values.items()
+            if name == metric.name or name.startswith(f"{metric.name} ")
         ]

@@ -11,19 +11,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from isoglot.averaging import is_pair
 from isoglot.errors import CorpusError, IsoglotError, nearest
 from isoglot.finetuning.protocols import settings_for
 from isoglot.finetuning.settings import FROM_SOURCE, MULTILINGUAL, TRANSLATED
+from isoglot.languages import find, is_pair
 from isoglot.tasks import FINE_TUNED_KINDS, find_task
+from isoglot.tasks.base import name_folders
+from isoglot.tasks.data_files import files_fingerprint
 from isoglot.tasks.language_sets import is_selected
+from isoglot.tasks.unread import unread_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from isoglot.finetuning.settings import FinetuneRequest, ScenarioConfig
-    from isoglot.tasks.base import Split, Task
+    from isoglot.tasks.base import DataFolders, Split, Task
 
 TRAINED_ON = {"mlqa": "squad", "xquad": "squad", "esxnli": "xnli", "xcopa": "copa"}
 """Task -> the task that papers train on, where it has no data in the source language."""
@@ -57,7 +60,7 @@ class FinetunePlan:
     def __init__(
         self,
         task: Task[Any, Any],
-        data_folder: Path,
+        data_folder: DataFolders,
         request: FinetuneRequest,
         train_task: Task[Any, Any] | None = None,
     ) -> None:
@@ -70,6 +73,7 @@ class FinetunePlan:
                 f"{task.name} is scored without training. Use isoglot evaluate instead."
             )
         self.task, self.data_folder, self.request = task, data_folder, request
+        self.folders = name_folders(data_folder)
         self.train_task = train_task or self._default_train_task()
         if self.train_task.kind != task.kind:
             raise IsoglotError(
@@ -77,19 +81,20 @@ class FinetunePlan:
                 f"({task.kind} and {self.train_task.kind})."
             )
         self.settings = settings_for(request, task)
-        parts = task.splits(data_folder)
+        parts = task.splits_in(data_folder)
         self.test_split: Split = "test" if any(part.name == "test" for part in parts) else "dev"
         self.test_languages = _languages(task, data_folder, self.test_split)
         train_languages = _languages(self.train_task, data_folder, "train")
         if not self.test_languages:
             raise CorpusError(
-                f"{data_folder} has no files of {task.name} to score. docs/tasks.md lists the "
-                "paths of each task's files."
+                f"{self.folders} has no files of {task.name} to score. docs/tasks.md lists the "
+                f"paths of each task's files. {unread_note(task, data_folder) or ''}".rstrip()
             )
         if not train_languages:
             raise CorpusError(
-                f"{data_folder} has no files of {self.train_task.name} to train on. docs/tasks.md "
-                "lists the paths of each task's files; --train-on names another task to train on."
+                f"{self.folders} has no files of {self.train_task.name} to train on. docs/tasks.md "
+                "lists the paths of each task's files; --train-on names another task to train on. "
+                f"{unread_note(self.train_task, data_folder) or ''}".rstrip()
             )
         self.trainings = training_specs(
             request.scenario,
@@ -117,6 +122,10 @@ class FinetunePlan:
             parts.append(f"chosen on {_joined(dev_languages)}")
         return ", ".join(parts)
 
+    def folder_label(self, spec: TrainingSpec) -> str:
+        """The label with the training language, where the scenario trains one model for each."""
+        return spec.title + self.label(spec).removeprefix(spec.label)
+
     def score_keys(self, spec: TrainingSpec) -> set[ScoreKey]:
         """The keys of a training's scores, for any seed."""
         task, label = self.task, self.label(spec)
@@ -134,6 +143,27 @@ class FinetunePlan:
         task = self.task if self.test_split == "test" else self.train_task
         return task, _single(spec.test_languages) or spec.test_languages
 
+    def training_files(self, spec: TrainingSpec) -> list[Path]:
+        """The files of a training: its examples, the originals, and the dev data that select."""
+        languages = {*spec.train_languages, *filter(None, (spec.original_language,))}
+        parts: list[tuple[Task[Any, Any], str, Split]] = [
+            (self.train_task, language, "train") for language in sorted(languages)
+        ]
+        dev_task, dev_languages = self.selection_data(spec)
+        parts += [(dev_task, language, "dev") for language in dev_languages]
+        return [file for part in parts for file in self._files(*part)]
+
+    def test_files(self, language: str) -> tuple[Path, ...]:
+        """The files of a language that is scored."""
+        return self._files(self.task, language, self.test_split)
+
+    def data_hash(self, spec: TrainingSpec, language: str) -> str:
+        """A hash of the files of a training, and of those that it is scored on in a language."""
+        return files_fingerprint([*self.training_files(spec), *self.test_files(language)])[:16]
+
+    def _files(self, task: Task[Any, Any], language: str, split: Split) -> tuple[Path, ...]:
+        return task.find_split(self.data_folder, language, split).files
+
     def _default_train_task(self) -> Task[Any, Any]:
         """The task itself where it has training data in the source language, or the papers'."""
         other = TRAINED_ON.get(self.task.name)
@@ -147,7 +177,7 @@ class FinetunePlan:
         rule = self.settings.selection
         if self.test_split == "dev" and rule != "last" and self.train_task.name == self.task.name:
             raise CorpusError(
-                f"{self.data_folder} has no test part of {self.task.name}, so its dev part would "
+                f"{self.folders} has no test part of {self.task.name}, so its dev part would "
                 "both select the model and score it. Add --selection last."
             )
         for spec in self.trainings:
@@ -156,7 +186,7 @@ class FinetunePlan:
             missing = [language for language in languages if language not in with_dev]
             if missing:
                 raise CorpusError(
-                    f"{self.data_folder} has no dev part of {task.name} for {', '.join(missing)}, "
+                    f"{self.folders} has no dev part of {task.name} for {', '.join(missing)}, "
                     f"which --selection {rule} needs. Add --selection last."
                 )
 
@@ -177,15 +207,17 @@ def training_specs(
         )
     trainings: list[tuple[str, tuple[str, ...], tuple[str, ...]]]
     if scenario.name == "zero-shot":
+        trainings = []
         for source in scenario.sources:
-            if source not in train_languages:
+            code = find(source, train_languages)
+            if code is None:
                 raise CorpusError(
                     f"{task} has no training data in {source!r}; {nearest(source, train_languages)}"
                 )
-        trainings = [(f"zero-shot from {code}", (code,), targets) for code in scenario.sources]
+            trainings.append((f"zero-shot from {code}", (code,), targets))
     elif scenario.name in MULTILINGUAL:
         wanted = scenario.train_languages or train_languages
-        pooled = tuple(code for code in train_languages if code in wanted)
+        pooled = tuple(code for code in train_languages if find(code, wanted) is not None)
         trainings = [(scenario.name, pooled, targets)]
         if not pooled:
             raise CorpusError(
@@ -201,7 +233,8 @@ def training_specs(
                 f"there is training data in {', '.join(train_languages)}, and test data in "
                 f"{', '.join(targets)}."
             )
-    original = scenario.sources[0] if scenario.name in TRANSLATED else None
+    source = scenario.sources[0]
+    original = (find(source, train_languages) or source) if scenario.name in TRANSLATED else None
     return [
         TrainingSpec(
             label=label, train_languages=train, test_languages=test, original_language=original
@@ -210,8 +243,8 @@ def training_specs(
     ]
 
 
-def _languages(task: Task[Any, Any], folder: Path, split: Split) -> list[str]:
-    return [part.language for part in task.splits(folder) if part.name == split]
+def _languages(task: Task[Any, Any], data: DataFolders, split: Split) -> list[str]:
+    return [part.language for part in task.splits_in(data) if part.name == split]
 
 
 def _single(languages: Sequence[str]) -> list[str]:

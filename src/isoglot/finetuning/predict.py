@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from isoglot.errors import ModelError
+from isoglot.languages import language_sides
 from isoglot.models.attention import attention_kernels
+from isoglot.models.finite import is_finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,17 +19,26 @@ if TYPE_CHECKING:
 _TOKENS_PER_BATCH = 16_384
 
 
-def predict(model: Any, head: TaskHead[Any, Any], examples: Sequence[Any]) -> list[Any]:
+def predict(
+    model: Any, head: TaskHead[Any, Any], examples: Sequence[Any], language: str | None = None
+) -> list[Any]:
     """One prediction for each example."""
-    return head.decode(examples, *run_model(model, head, examples))
+    return head.decode(examples, *run_model(model, head, examples, language))
 
 
 @torch.no_grad()
 def run_model(
-    model: Any, head: TaskHead[Any, Any], examples: Sequence[Any]
+    model: Any, head: TaskHead[Any, Any], examples: Sequence[Any], language: str | None = None
 ) -> tuple[list[Window], list[Logits]]:
-    """The windows of all examples, and the model's logits for each window."""
-    windows = head.windows(examples, training=False)
+    """The windows of all examples, and the model's logits for each window.
+
+    `language` is that of the examples (`de`, or `en-de` for two texts).
+
+    Raises:
+        ModelError: a logit is not finite.
+    """
+    languages = None if language is None else [language_sides(language)] * len(examples)
+    windows = head.windows(examples, training=False, languages=languages)
     logits: dict[int, Logits] = {}
     was_training = model.training
     model.eval()
@@ -36,6 +48,11 @@ def run_model(
                 tensors = head.collate([windows[index] for index in batch])
                 output = model(**{name: t.to(model.device) for name, t in tensors.items()})
                 outputs = [output[name].float().cpu() for name in head.output_names]
+                if not all(map(is_finite, outputs)):
+                    raise ModelError(
+                        "The fine-tuned model gives logits that are not finite, so nothing is "
+                        "scored. Set a lower learning rate (--set learning_rate=...)."
+                    )
                 for row, index in enumerate(batch):
                     logits[index] = tuple(tensor[row] for tensor in outputs)
     finally:

@@ -2,29 +2,36 @@
 
 A long context is read in windows that overlap by `stride` tokens. A window without the answer, and
 a question without an answer, point at the first token. The best spans of all windows compete; where
-training had unanswerable questions, the empty answer competes too.
+training had unanswerable questions, the empty answer competes too, with its lowest score of all
+windows: it wins if it exceeds the best span's by more than `null_threshold`.
 
 The model reads a pretokenized context; offsets are always those of the original context.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from transformers import AutoModelForQuestionAnswering
 from typing_extensions import override
 
+from isoglot.corpus.tokenization.byte_pieces import is_byte_piece, split_byte_runs
 from isoglot.finetuning.head import Logits, TaskHead, Window, model_inputs
-from isoglot.tasks.examples import Question
-from isoglot.tasks.pretokenized import OffsetMap, PretokenizedQuestion
+from isoglot.tasks.examples import PredictedAnswer, Question
+from isoglot.tasks.pretokenized import OffsetMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     import torch
 
+    from isoglot.finetuning.settings import FinetuneConfig
     from isoglot.types import IntArray
 
 NOT_CONTEXT = -1
@@ -42,11 +49,15 @@ class AnswerSpan:
     score: float
 
 
-class QuestionAnsweringHead(TaskHead[Question, str]):
+class QuestionAnsweringHead(TaskHead[Question, PredictedAnswer]):
     """Predicts the text of the answer, empty where there is none."""
 
     auto_class: ClassVar[Any] = AutoModelForQuestionAnswering
     output_names: ClassVar[tuple[str, ...]] = ("start_logits", "end_logits")
+
+    def __init__(self, folder: Path, settings: FinetuneConfig, labels: Sequence[str]) -> None:
+        super().__init__(folder, settings, labels)
+        self._has_byte_pieces = any(map(is_byte_piece, self.tokenizer.get_vocab()))
 
     @staticmethod
     @override
@@ -61,56 +72,98 @@ class QuestionAnsweringHead(TaskHead[Question, str]):
     @override
     def encode(self, examples: Sequence[Question], *, training: bool) -> Iterator[Window]:
         limit = self.max_length - self.tokenizer.num_special_tokens_to_add(pair=True)
+        contexts = [
+            example.context if example.split_context is None else example.split_context
+            for example in examples
+        ]
+        stride = min(self.settings.stride, limit // 4)
         encoding = self.tokenize(
             # at least half of the sequence is left for the context
             [self._truncated(example.question, limit // 2) for example in examples],
-            [
-                example.split_context
-                if isinstance(example, PretokenizedQuestion)
-                else example.context
-                for example in examples
-            ],
+            contexts,
             truncation="only_second",
-            stride=min(self.settings.stride, limit // 4),
+            stride=stride,
             return_overflowing_tokens=True,
             return_offsets_mapping=True,
         )
-        offset_maps = {
-            number: OffsetMap(example.context, example.split_context)
-            for number, example in enumerate(examples)
-            if isinstance(example, PretokenizedQuestion)
-        }
-        for index, number in enumerate(encoding["overflow_to_sample_mapping"]):
-            in_context = np.array([part == 1 for part in encoding.sequence_ids(index)])
-            offsets = np.asarray(encoding["offset_mapping"][index], np.int32)
-            if number in offset_maps:
-                offsets[in_context] = offset_maps[number].to_original(offsets[in_context])
-            offsets[~in_context] = NOT_CONTEXT
-            start, end = _answer_tokens(examples[number], offsets)
-            yield Window(
-                example=number,
-                sequences=(model_inputs(encoding, index),),
-                targets={"start_positions": start, "end_positions": end} if training else {},
-                alignment=None if training else offsets,
-            )
+        numbered = enumerate(encoding["overflow_to_sample_mapping"])
+        for number, group in groupby(numbered, key=itemgetter(1)):
+            indices = [index for index, _ in group]
+            example = examples[number]
+            all_offsets = self._offsets(encoding, indices, example, contexts[number], stride)
+            for index, offsets in zip(indices, all_offsets, strict=True):
+                start, end = _answer_tokens(example, offsets)
+                yield Window(
+                    example=number,
+                    sequences=(model_inputs(encoding, index),),
+                    targets={"start_positions": start, "end_positions": end} if training else {},
+                    alignment=None if training else offsets,
+                )
+
+    def _offsets(
+        self, encoding: Any, indices: Sequence[int], example: Question, context: str, stride: int
+    ) -> list[IntArray]:
+        """For each window of a context, its tokens' offsets in the original context."""
+        inside = [
+            np.array([part == 1 for part in encoding.sequence_ids(index)]) for index in indices
+        ]
+        found = [np.asarray(encoding["offset_mapping"][index], np.int32) for index in indices]
+        if self._has_byte_pieces and any(
+            is_byte_piece(token) for index in indices for token in encoding.tokens(index)
+        ):
+            exact = self._exact_offsets(context)
+            step = int(inside[0].sum()) - stride
+            for window, (offsets, own) in enumerate(zip(found, inside, strict=True)):
+                offsets[own] = exact[window * step :][: int(own.sum())]
+        original = None
+        if example.split_context is not None:
+            original = OffsetMap(example.context, example.split_context)
+        for offsets, own in zip(found, inside, strict=True):
+            if original is not None:
+                offsets[own] = original.to_original(offsets[own])
+            offsets[~own] = NOT_CONTEXT
+        return found
+
+    def _exact_offsets(self, text: str) -> IntArray:
+        """The offsets of all tokens of a text, each byte piece with those of its character."""
+        alone = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        spans = alone["offset_mapping"]
+        if self._has_byte_pieces:
+            spans = split_byte_runs(alone.tokens(), spans, text)
+        return np.array(spans, np.int32).reshape(-1, 2)
 
     @override
     def decode(
         self, examples: Sequence[Question], windows: Sequence[Window], logits: Sequence[Logits]
-    ) -> list[str]:
-        answers = []
-        null_scores = [float("inf")] * len(examples)
+    ) -> list[PredictedAnswer]:
+        null_scores = [math.inf] * len(examples)
         for window, (start, end) in zip(windows, logits, strict=True):
             null_score = float(start[0] + end[0])
             null_scores[window.example] = min(null_scores[window.example], null_score)
         candidates = self.n_best(len(examples), windows, logits)
-        for example, null_score, spans in zip(examples, null_scores, candidates, strict=True):
-            if not spans or (NO_ANSWER in self.labels and null_score > spans[0].score):
-                answers.append("")
-                continue
-            # SentencePiece counts the space before a word as part of it
-            answers.append(example.context[spans[0].start : spans[0].end].strip())
-        return answers
+        return [
+            self._predicted(*of_example)
+            for of_example in zip(examples, null_scores, candidates, strict=True)
+        ]
+
+    def _predicted(
+        self, example: Question, null_score: float, spans: Sequence[AnswerSpan]
+    ) -> PredictedAnswer:
+        if not spans:
+            return PredictedAnswer("", best="", start=0, end=0, null_odds=math.inf)
+        first = spans[0]
+        # SentencePiece counts the space before a word as part of it
+        text = example.context[first.start : first.end]
+        start = first.end - len(text.lstrip())
+        best, null_odds = text.strip(), null_score - first.score
+        is_null = NO_ANSWER in self.labels and null_odds > self.settings.null_threshold
+        return PredictedAnswer(
+            "" if is_null else best,
+            best=best,
+            start=start,
+            end=start + len(best),
+            null_odds=null_odds,
+        )
 
     def n_best(
         self, num_examples: int, windows: Sequence[Window], logits: Sequence[Logits]
@@ -146,11 +199,13 @@ class QuestionAnsweringHead(TaskHead[Question, str]):
                     yield span, float(start[first] + end[last])
 
     def _truncated(self, question: str, limit: int) -> str:
-        """The first `limit` tokens of a question."""
-        offsets = self.tokenizer(question, add_special_tokens=False, return_offsets_mapping=True)[
-            "offset_mapping"
-        ]
-        return question if len(offsets) <= limit else question[: offsets[limit - 1][1]]
+        """A question without the characters after its first `limit` tokens."""
+        while True:
+            offsets = self._exact_offsets(question)
+            if len(offsets) <= limit:
+                return question
+            # the end of a text may be split into more tokens than before
+            question = question[: min(int(offsets[limit - 1, 1]), len(question) - 1)]
 
 
 def _answer_tokens(example: Question, offsets: IntArray) -> tuple[int, int]:

@@ -14,9 +14,10 @@ Several sources give every transfer direction (MetaXLM, Figure 6).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from isoglot.errors import nearest, require
+from isoglot.ranges import AdamBeta, NumTokens, Probability, Range, Seed, check_ranges
 
 Scenario = Literal["zero-shot", "translate-train", "translate-train-all", "pooled", "supervised"]
 SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
@@ -64,56 +65,59 @@ class ScenarioConfig:
 class FinetuneConfig:
     """Hyperparameters of one fine-tuning run."""
 
-    epochs: int = 3
+    epochs: Annotated[int, Range(1, 10_000)] = 3
     """Passes over the training data."""
-    batch_size: int = 32
+    batch_size: Annotated[int, Range(1, 2**17)] = 32
     """Sequences per optimizer step."""
-    gradient_accumulation_steps: int = 1
+    gradient_accumulation_steps: Annotated[int, Range(1, 2**17)] = 1
     """Micro-batches that a batch is split into, to save memory."""
-    learning_rate: float = 2e-5
+    learning_rate: Annotated[float, Range(0, 100)] = 2e-5
     """Peak learning rate of the head and, without layerwise_lr_decay, of the encoder."""
-    layerwise_lr_decay: float = 1.0
+    layerwise_lr_decay: Annotated[float, Range(0, 1, above=True)] = 1.0
     """Learning rate of a layer relative to the layer above it; 1: the same for all layers."""
     schedule: Literal["linear", "constant"] = "linear"
     """Learning rate schedule after warm-up."""
-    warmup_ratio: float = 0.1
+    warmup_ratio: Probability = 0.1
     """Warm-up as a share of all steps."""
-    warmup_steps: int | None = None
+    warmup_steps: Annotated[int | None, Range(0, 10**9)] = None
     """Warm-up in optimizer steps; none: warmup_ratio decides."""
-    weight_decay: float = 0.0
+    weight_decay: Annotated[float, Range(0, 100)] = 0.0
     """Decay of weight matrices and embeddings; biases and norms have none."""
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[AdamBeta, AdamBeta] = (0.9, 0.999)
     """Adam's decay rates of the two moments."""
-    eps: float = 1e-8
+    eps: Annotated[float, Range(0, 1)] = 1e-8
     """Adam's addition to the denominator."""
-    max_grad_norm: float = 1.0
+    max_grad_norm: Annotated[float, Range(0, 1e9, above=True)] = 1.0
     """Gradient clipping: the largest norm of the gradient."""
-    dropout: float | None = None
+    dropout: Annotated[float | None, Range(0, 1, below=True)] = None
     """Dropout of hidden states and attention; none: the value in the model's config."""
-    max_length: int = 128
+    pooler: Literal["new", "pretrained", "none"] = "new"
+    """Layer between [CLS] and a text classifier: new, the folder's own, or none (PPA, MLM-GC)."""
+    max_length: Annotated[int, Range(8, 2**17)] = 128
     """Tokens of a sequence with special tokens; longer texts are truncated or read in windows."""
-    stride: int = 128
+    stride: Annotated[int, Range(0, 2**17)] = 128
     """Question answering: tokens that two consecutive windows of a context share."""
-    max_answer_tokens: int = 30
+    max_answer_tokens: NumTokens = 30
     """Question answering: most tokens of an answer."""
-    n_best: int = 20
+    n_best: Annotated[int, Range(1, 10_000)] = 20
     """Question answering: start and end candidates of a window that are combined."""
+    null_threshold: Annotated[float, Range(-1e6, 1e6)] = 0.0
+    """Question answering: lead over the best span from which on no answer is predicted."""
     code_switch: bool = False
     """Translated pairs: train on (translation, original) and (original, translation) instead."""
     selection: Selection = "source-dev"
     """The epoch that is scored: best on dev of the training languages, of all, or the last."""
-    max_train_examples: int | None = None
+    max_train_examples: Annotated[int | None, Range(1, 10**12)] = None
     """Training examples of each language, from the top of the file; none: all."""
-    max_test_examples: int | None = None
+    max_test_examples: Annotated[int | None, Range(1, 10**12)] = None
     """Test examples of each language, evenly spaced over the file; none: all."""
+    language_embeddings: bool = True
+    """Add the language embeddings of a model that was trained with them on all tokens."""
     precision: Literal["auto", "float32", "bf16"] = "auto"
     """Arithmetic; auto: bf16 on a GPU that supports it, float32 elsewhere."""
 
     def __post_init__(self) -> None:
-        counts = ("epochs", "batch_size", "gradient_accumulation_steps", "max_answer_tokens")
-        for name in (*counts, "n_best", "max_test_examples"):
-            value = getattr(self, name)
-            require(value is None or value >= 1, f"finetune.{name} must be 1 or more")
+        check_ranges(self)
         accumulation = self.gradient_accumulation_steps
         require(
             self.batch_size % accumulation == 0,
@@ -124,14 +128,6 @@ class FinetuneConfig:
             "finetune.code_switch keeps two sequences in one micro-batch: batch_size / "
             "gradient_accumulation_steps must be even",
         )
-        require(self.learning_rate >= 0, "finetune.learning_rate must not be negative")
-        require(
-            0 < self.layerwise_lr_decay <= 1,
-            "finetune.layerwise_lr_decay must be above 0 and at most 1",
-        )
-        require(0 <= self.warmup_ratio <= 1, "finetune.warmup_ratio must be between 0 and 1")
-        require((self.warmup_steps or 0) >= 0, "finetune.warmup_steps must not be negative")
-        require(self.max_length >= 8, "finetune.max_length must be 8 or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,5 +140,8 @@ class FinetuneRequest:
     """The paper whose hyperparameters are used (`isoglot show protocols`)."""
     changes: dict[str, Any] = field(default_factory=dict)
     """Hyperparameters that differ from the protocol's, by name."""
-    seeds: tuple[int, ...] = (0,)
+    seeds: tuple[Seed, ...] = (0,)
     """Random seeds, one training each."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self)

@@ -21,6 +21,8 @@ from torch.utils.data import DataLoader, Sampler
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 from typing_extensions import override
 
+from isoglot.atomic import write_errors
+from isoglot.errors import ModelError
 from isoglot.models.attention import attention_kernels
 
 if TYPE_CHECKING:
@@ -99,6 +101,18 @@ class _Trainer(Trainer):
         )
         self.optimizer = optimizer
         return optimizer
+
+    @override
+    def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
+        loss = super().training_step(model, inputs, num_items_in_batch)
+        if not torch.isfinite(loss):
+            rate = max(group["lr"] for group in self.optimizer.param_groups)
+            raise ModelError(
+                f"The loss is {float(loss)} at step {self.state.global_step + 1} of "
+                f"{self.state.max_steps} (learning rate {rate:.3g}). Set a lower learning rate "
+                f"(--set learning_rate={self._settings.learning_rate / 10:g}), or a longer warm-up."
+            )
+        return loss
 
 
 class _EpochCallback(TrainerCallback):
@@ -215,7 +229,8 @@ class BestEpoch:
             return
         self.scores.append(self._dev_score())
         if self.epoch == len(self.scores) - 1:
-            save_model(model, str(self._file))
+            with write_errors(self._file):
+                save_model(model, str(self._file))
 
     def restore(self, model: Any) -> None:
         """Load the best weights into the model."""

@@ -6,9 +6,10 @@ Only dataclasses: importing this module loads neither torch nor transformers.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from isoglot.errors import ModelError, require
+from isoglot.errors import ModelError, require, require_name
+from isoglot.ranges import Range, Temperature, check_ranges
 
 ModelSize = Literal["tiny", "small", "base", "large", "xlm", "mbert", "albert"]
 
@@ -39,20 +40,26 @@ layer used twelve times, and embeddings of 128 dimensions."""
 class LMHeadConfig:
     """How the LM head runs."""
 
-    chunk_size: int = 8192
+    chunk_size: Annotated[int, Range(1, 2**24)] = 8192
     """Number of target positions whose logits are in memory at the same time."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecoderConfig:
     """The decoder of an encoder-decoder (see `seq2seq`)."""
 
-    num_layers: int | None = None
+    num_layers: Annotated[int | None, Range(1, 512)] = None
     """Decoder layers; none: as many as the encoder, which then has half of its size's layers."""
     share_embeddings: bool = True
     """One embedding table for the encoder, the decoder and the LM head, or one for each half."""
     cross_attention_output: Literal["shared", "language"] = "shared"
     """Output projection of cross-attention: one, or one for each language (MASS's code)."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,18 +67,18 @@ class ModelConfig:
     """Which encoder to train: an existing one (`init_from`) or a new one (`size`)."""
 
     init_from: str | None = None
-    """Folder or Hugging Face name of the masked language model to start from."""
+    """Folder, run (runs/NAME) or Hugging Face name of the masked language model to start from."""
     size: ModelSize | None = None
     """Shape of a model trained from scratch: XLM-R's classes, or BERT's and ALBERT's own."""
-    num_layers: int | None = None
+    num_layers: Annotated[int | None, Range(1, 512)] = None
     """Number of layers of a model trained from scratch, instead of its size's own."""
-    hidden_size: int | None = None
+    hidden_size: Annotated[int | None, Range(1, 2**15)] = None
     """Width of a model trained from scratch, instead of its size's own."""
-    num_heads: int | None = None
+    num_heads: Annotated[int | None, Range(1, 2**10)] = None
     """Attention heads of a model trained from scratch, instead of its size's own."""
-    max_positions: int = 512
+    max_positions: Annotated[int, Range(8, 2**20)] = 512
     """Position embeddings of a model trained from scratch; `init_from` keeps the model's own."""
-    dropout: float | None = None
+    dropout: Annotated[float | None, Range(0, 1, below=True)] = None
     """Dropout of hidden states; none: the model's own. Attention dropout is always 0."""
     language_embeddings: Literal["none", "all", "slots"] = "slots"
     """Tokens that get a language embedding: none, all, or slots only. `init_from`'s are kept."""
@@ -90,6 +97,16 @@ class ModelConfig:
     decoder: DecoderConfig | None = None
     """The decoder, for objectives that generate text; none: an encoder alone."""
 
+    def __post_init__(self) -> None:
+        check_ranges(self)
+        require(
+            self.hidden_size is None
+            or self.num_heads is None
+            or self.hidden_size % self.num_heads == 0,
+            f"model.hidden_size {self.hidden_size} must be a multiple of model.num_heads "
+            f"{self.num_heads}",
+        )
+
     def check_source(self) -> None:
         """Raise unless exactly one of `init_from` and `size` is set."""
         if (self.init_from is None) == (self.size is None):
@@ -105,22 +122,19 @@ class GenerationConfig:
 
     method: Literal["greedy", "beam", "sample"] = "greedy"
     """Greedy search, beam search, or sampling."""
-    num_beams: int = 5
+    num_beams: Annotated[int, Range(1, 1000)] = 5
     """Beam search: the number of beams."""
-    length_penalty: float = 1.0
+    length_penalty: Annotated[float, Range(-100, 100)] = 1.0
     """Beam search: scores are divided by the length to this power."""
-    temperature: float = 1.0
+    temperature: Temperature = 1.0
     """Sampling: the logits are divided by it."""
-    max_length_a: float = 1.3
+    max_length_a: Annotated[float, Range(0, 1000)] = 1.3
     """At most `max_length_a` * n + `max_length_b` tokens are generated for a source of n tokens."""
-    max_length_b: int = 5
+    max_length_b: Annotated[int, Range(1, 2**17)] = 5
     """The constant in that limit."""
 
     def __post_init__(self) -> None:
-        require(self.num_beams >= 1, "generation.num_beams must be 1 or more")
-        require(self.temperature > 0, "generation.temperature must be above 0")
-        require(self.max_length_a >= 0, "generation.max_length_a must not be negative")
-        require(self.max_length_b >= 1, "generation.max_length_b must be 1 or more")
+        check_ranges(self)
 
     def describe(self) -> str:
         """The method, and the settings that differ from their defaults."""
@@ -140,10 +154,18 @@ class GenerationConfig:
 class ExportConfig:
     """What a run exports besides the Hugging Face folder of its last step."""
 
-    every_steps: int = 0
+    every_steps: Annotated[int, Range(0, 10**9)] = 0
     """Steps between two intermediate exports, for scores along training; 0: none."""
     sentence_transformers: Literal["none", "pooled", "projected"] = "none"
     """A sentence-transformers folder: none, of pooled states, or with the projection too."""
+    pooling: Literal["mean", "cls"] | None = None
+    """Pooling of that folder; none: the contrastive objective's, or else the mean of the states."""
+    fold_languages: tuple[str, ...] = ()
+    """Languages of language embeddings on all tokens to write a plain folder of each for."""
+    license: str | None = None
+    """License of the exported model for its card, as the hub names it: apache-2.0, cc-by-4.0."""
 
     def __post_init__(self) -> None:
-        require(self.every_steps >= 0, "export.every_steps must not be negative")
+        check_ranges(self)
+        for code in self.fold_languages:
+            require_name(code, "export.fold_languages")

@@ -11,7 +11,6 @@ model itself is listed in `optimizations`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,6 +19,7 @@ from transformers import AutoModelForMaskedLM
 from typing_extensions import override
 
 from isoglot.errors import ModelError
+from isoglot.folders import model_folder
 from isoglot.models import language_embeddings
 from isoglot.models.attention import (
     PACKED_ATTENTION,
@@ -80,6 +80,8 @@ class Encoder(nn.Module):
         self.settings = settings
         self.lm_head = LMHead(model)
         self.attention_dropout = attention_dropout or {}
+        self.pooler: dict[str, Tensor] = {}
+        """Weights of the folder's pooler, which masked language models lack: exported unchanged."""
         self.languages: nn.Embedding | None = None
         self.language_codes: tuple[str, ...] = ()
         assert languages or settings.language_embeddings != "all", (
@@ -142,12 +144,15 @@ class Encoder(nn.Module):
                 are damaged, or its architecture lets packed sequences see each other.
         """
         settings = settings or ModelConfig(init_from=folder_or_name)
-        model, attention_dropout, _ = load_masked_lm(folder_or_name, dropout=settings.dropout)
+        model, attention_dropout, _, pooler = load_masked_lm(
+            folder_or_name, dropout=settings.dropout
+        )
         check_vocabulary_size(folder_or_name, model.config.vocab_size, vocabulary_size)
         encoder = cls(model, settings, languages=languages, attention_dropout=attention_dropout)
+        encoder.pooler = pooler
         if encoder.languages is not None:
             language_embeddings.load(
-                Path(folder_or_name), encoder.languages, encoder.language_codes
+                model_folder(folder_or_name), encoder.languages, encoder.language_codes
             )
         check_packing(encoder, folder_or_name)
         return encoder
@@ -182,6 +187,10 @@ class Encoder(nn.Module):
     def vocabulary_size(self) -> int:
         """Number of logits of the LM head."""
         return int(self.model.config.vocab_size)
+
+    def language_id(self, code: str) -> int:
+        """The row of a language's embedding, by its code or another code of it; -1: it has none."""
+        return language_embeddings.row_of(code, self.language_codes)
 
     def check_length(self, length: int) -> None:
         """Refuse sequences longer than the position table; call it once, before training."""
@@ -277,8 +286,16 @@ def position_range(model: Any) -> tuple[int, int]:
     RoBERTa and its successors reserve the first ids up to the padding index. A model without a
     position table rotates queries and keys instead; its config has its limit.
     """
+    table = position_table(model)
+    if table is None:
+        return 0, int(model.config.max_position_embeddings)
+    first = 0 if table.padding_idx is None else table.padding_idx + 1
+    return first, table.num_embeddings - first
+
+
+def position_table(model: Any) -> nn.Embedding | None:
+    """The position embeddings of a transformers model; none where it rotates queries and keys."""
     for name, module in model.base_model.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            first = 0 if module.padding_idx is None else module.padding_idx + 1
-            return first, module.num_embeddings - first
-    return 0, int(model.config.max_position_embeddings)
+            return module
+    return None

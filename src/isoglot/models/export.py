@@ -1,11 +1,13 @@
 """Export an encoder as a plain Hugging Face folder, with a model card.
 
-`AutoModelForMaskedLM` and `AutoTokenizer` load it with no missing and no unexpected weight:
+`AutoModelForMaskedLM` and `AutoTokenizer` load it with no missing and no unexpected weight, but for
+the pooler of a model that was started from one with a pooler (BERT), which is written unchanged:
 
     config.json  model.safetensors  tokenizer files  README.md  recipe.yaml
 
 Language embeddings, for which transformers' classes have no place, are in a file besides, which
-`Encoder.from_pretrained` reads. A folder appears complete or not at all (`atomic.replace_folder`).
+`Encoder.from_pretrained` reads; so are trained heads of objectives (`objective_heads`). A folder
+appears complete or not at all (`atomic.replace_folder`).
 """
 
 from __future__ import annotations
@@ -18,13 +20,15 @@ from typing import TYPE_CHECKING, Any
 from isoglot.atomic import replace_folder
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
 from isoglot.errors import ModelError
-from isoglot.models import language_embeddings
+from isoglot.models import language_embeddings, objective_heads
+from isoglot.models.model_card import with_limitations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from isoglot.models.encoder import Encoder
+    from isoglot.models.objective_heads import ObjectiveHead
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -48,28 +52,35 @@ def export_encoder(
     tokenizer_folder: Path,
     card: str,
     recipe_text: str | None = None,
+    add_files: Callable[[Path], None] | None = None,
+    heads: Mapping[str, ObjectiveHead] | None = None,
 ) -> list[str]:
     """Write the model folder with a copy of the tokenizer, replacing an earlier model there.
 
-    `card` becomes README.md and `recipe_text` recipe.yaml. Gives the limitations, which are added
-    to the card: sentences on what a plain Hugging Face model cannot hold.
+    `card` becomes README.md and `recipe_text` recipe.yaml; `heads` are those of objectives, which
+    `objective_heads.load` reads; `add_files` is called with the folder before it gets its name.
+    Gives the limitations, which are added to the card: sentences on what a plain Hugging Face
+    model cannot hold.
     """
     limitations = _language_embedding_limitations(encoder)
     with new_model_folder(
         folder, tokenizer_folder, card, limitations=limitations, recipe_text=recipe_text
     ) as new:
-        encoder.model.save_pretrained(new)
+        encoder.model.save_pretrained(
+            new, state_dict={**encoder.model.state_dict(), **encoder.pooler}
+        )
         config = copy.deepcopy(encoder.model.config)
         restore_attention_dropout(config, encoder)
+        codes, use = encoder.language_codes, encoder.settings.language_embeddings
+        has_languages = _has_language_embeddings(encoder)
+        language_embeddings.describe(config, codes, used_on=use if has_languages else None)
         config.save_pretrained(new)
-        if _has_language_embeddings(encoder):
+        if has_languages:
             assert encoder.languages is not None
-            language_embeddings.save(
-                new,
-                encoder.languages,
-                encoder.language_codes,
-                used_on=encoder.settings.language_embeddings,
-            )
+            language_embeddings.save(new, encoder.languages, codes, used_on=use)
+        objective_heads.save(new, heads or {})
+        if add_files is not None:
+            add_files(new)
     return limitations
 
 
@@ -99,8 +110,7 @@ def new_model_folder(
         limitations.append(_pretokenization_limitation(ways))
     with replace_folder(folder) as new:
         _copy_tokenizer(tokenizer_folder, new)
-        if limitations:
-            card += "\n".join(["\n## What this folder cannot hold\n", "\n\n".join(limitations), ""])
+        card = with_limitations(card, limitations)
         (new / "README.md").write_text(card, encoding="utf-8")
         if recipe_text is not None:
             (new / "recipe.yaml").write_text(recipe_text, encoding="utf-8")
@@ -118,9 +128,11 @@ def _language_embedding_limitations(encoder: Encoder) -> list[str]:
     used_on = encoder.settings.language_embeddings
     if used_on == "all":
         limitation = (
-            "The model was trained with language embeddings on all tokens. transformers' classes "
-            "have no place for them: a model loaded with transformers runs without them, so its "
-            "outputs differ from those of training."
+            "The model was trained with language embeddings on all tokens. `isoglot evaluate` and "
+            "`finetune` add them to texts of their language. transformers' classes have no place "
+            "for them: a model loaded with transformers runs without them, so its outputs differ "
+            "from those of training. `export.fold_languages` writes plain folders of single "
+            "languages, with the embedding folded into the position embeddings."
         )
     else:
         limitation = (
@@ -158,62 +170,3 @@ def _copy_tokenizer(source: Path, folder: Path) -> None:
         )
     for file in files:
         shutil.copyfile(file, folder / file.name)
-
-
-def model_card(
-    *,
-    name: str,
-    languages: Iterable[str],
-    objectives: Iterable[str],
-    tokens_seen: int,
-    init_from: str | None = None,
-    is_seq2seq: bool = False,
-) -> str:
-    """The README.md of a model, with the header that the Hugging Face hub reads.
-
-    `tokens_seen` are those that went through the encoder, without padding.
-    """
-    codes = sorted(languages)
-    origin = f"continued from `{init_from}`" if init_from else "trained from random weights"
-    tag = "translation" if is_seq2seq else "fill-mask"
-    header = ["---", "library_name: transformers", f"pipeline_tag: {tag}", "language:"]
-    # quoted: YAML reads Norwegian's code as a boolean
-    header += [f'- "{code}"' for code in codes]
-    header += ["tags:", "- isoglot", "- cross-lingual", "---"]
-    body = f"""
-# {name}
-
-A cross-lingual {"encoder-decoder" if is_seq2seq else "encoder"}, {origin} with Isoglot.
-
-| | |
-|---|---|
-| languages | {", ".join(codes)} |
-| objectives | {", ".join(objectives)} |
-| tokens seen | {tokens_seen:,} |
-
-{_seq2seq_example(codes) if is_seq2seq else _EXAMPLE}"""
-    return "\n".join(header) + "\n" + body
-
-
-_EXAMPLE = """```python
-from transformers import AutoModelForMaskedLM, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")
-model = AutoModelForMaskedLM.from_pretrained("path/to/this/folder")
-```
-"""
-
-
-def _seq2seq_example(codes: Sequence[str]) -> str:
-    """Load an encoder-decoder and translate from its first language into its last."""
-    return f"""```python
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")
-model = AutoModelForSeq2SeqLM.from_pretrained("path/to/this/folder")
-inputs = tokenizer("<{codes[0]}>A sentence.", return_tensors="pt")
-start = tokenizer.convert_tokens_to_ids("<{codes[-1]}>")
-generated = model.generate(**inputs, decoder_start_token_id=start, max_new_tokens=60)
-print(tokenizer.batch_decode(generated, skip_special_tokens=True))
-```
-"""

@@ -18,18 +18,24 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from typing_extensions import override
 
-from isoglot.errors import ModelError
+from isoglot import json_text
+from isoglot.errors import ModelError, library_errors
+from isoglot.languages import find
+from isoglot.models.finite import check_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 FILE = "language_parts.safetensors"
+_FIX = (
+    "Export it again, or delete the file to begin with parts that are the same for all languages."
+)
 
 
 class LanguageParts(nn.Module):
@@ -123,19 +129,16 @@ def load(folder: Path, parts: LanguageParts, codes: Sequence[str]) -> None:
     file = _find(folder)
     if not parts.exist() or file is None:
         return
-    try:
-        with safe_open(file, framework="pt") as saved, torch.no_grad():
-            known: list[str] = json.loads((saved.metadata() or {}).get("languages", "[]"))
+    with library_errors(ModelError, f"{file} does not fit the model", _FIX):
+        with safe_open(file, framework="pt") as saved:
+            known: list[str] = json_text.parse((saved.metadata() or {}).get("languages", "[]"))
+            tensors = {name: saved.get_tensor(name) for name in _named(parts)}
+        check_tensors(tensors.items(), str(file))
+        with torch.no_grad():
             for name, weight in _named(parts).items():
-                found = saved.get_tensor(name)
                 for row, code in enumerate(codes):
-                    if code in known:
-                        weight[row] = found[known.index(code)]
-    except (SafetensorError, RuntimeError) as error:
-        raise ModelError(
-            f"{file} does not fit the model ({error}). Export it again, or delete the file to "
-            "begin with parts that are the same for all languages."
-        ) from error
+                    if (name_there := find(code, known)) is not None:
+                        weight[row] = tensors[name][known.index(name_there)]
 
 
 def has_outputs(folder: Path) -> bool:
@@ -143,7 +146,10 @@ def has_outputs(folder: Path) -> bool:
     file = _find(folder)
     if file is None:
         return False
-    with safe_open(file, framework="pt") as saved:
+    with (
+        library_errors(ModelError, f"{file} cannot be read", _FIX),
+        safe_open(file, framework="pt") as saved,
+    ):
         return "0.weight" in saved.keys()  # noqa: SIM118 (no mapping)
 
 

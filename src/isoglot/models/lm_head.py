@@ -100,7 +100,7 @@ class LMHead:
         if not (self.ends_with_output_embeddings and hidden.is_cuda):
             return self._run_layers(hidden)
         output = self._output_embeddings()
-        return padded_logits(self._features(hidden), output.weight, output.bias)
+        return padded_logits(self.features(hidden), output.weight, output.bias)
 
     def losses(
         self, states: Tensor, targets: Tensor, label_smoothing: float = 0.0
@@ -109,7 +109,7 @@ class LMHead:
         if self.ends_with_output_embeddings and not label_smoothing:
             output = self._output_embeddings()
             return fused_linear_cross_entropy(
-                self._features(states), output.weight, output.bias, targets
+                self.features(states), output.weight, output.bias, targets
             )
         logits = self(states)
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
@@ -127,8 +127,8 @@ class LMHead:
             hidden = layer(hidden)
         return hidden
 
-    def _features(self, hidden: Tensor) -> Tensor:
-        """The input of the product with the output embeddings."""
+    def features(self, hidden: Tensor) -> Tensor:
+        """The input of the product with the output embeddings: the head's transform of states."""
         with _as_identity(self._output_embeddings()):
             return self._run_layers(hidden)
 
@@ -146,7 +146,7 @@ class LMHead:
             device=output.weight.device,
         )
         try:
-            features = self._features(state[None])
+            features = self.features(state[None])
         except (RuntimeError, TypeError):  # no chain of layers, or more layers after the product
             return False
         return features.shape[-1] == output.in_features and torch.equal(

@@ -7,13 +7,12 @@ safetensors are read, and no code that comes with a model is run.
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError
 from transformers import (
+    MODEL_FOR_MASKED_LM_MAPPING,
     AlbertConfig,
     AutoConfig,
     AutoModel,
@@ -23,21 +22,22 @@ from transformers import (
     XLMRobertaConfig,
 )
 
-from isoglot.errors import ModelError
+from isoglot.errors import ModelError, library_errors
+from isoglot.folders import model_folder
 from isoglot.models.attention import PACKED_ATTENTION
 from isoglot.models.config import SHAPES, ModelSize, Shape
+from isoglot.models.finite import check_tensors, check_weights
+from isoglot.models.model_files import check_model_files, read_tensors
 from isoglot.models.optimizations import configure_dropout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from isoglot.models.config import ModelConfig
 
 SUPPORTED_MODELS = (
     "Start from an XLM-R, RoBERTa, BERT, ALBERT, ELECTRA, ModernBERT or EuroBERT model."
 )
-LOADING_ERRORS = (OSError, ValueError, KeyError, RuntimeError, SafetensorError)
-"""What transformers raises for folders that are damaged or hold something else."""
 _DISENTANGLED = ("deberta", "deberta-v2")
 _TOKENIZER_PATTERNS = ("tokenizer.json", "vocab.*", "*.model")
 """Files that hold a tokenizer's vocabulary."""
@@ -55,6 +55,8 @@ class LoadedMaskedLM(NamedTuple):
     """The config's own values, which are 0 in the model."""
     missing: tuple[str, ...]
     """Weights of the LM head that the folder lacks, which are random."""
+    pooler: dict[str, torch.Tensor]
+    """Weights of a pooler, which the folder has and a masked language model does not."""
 
 
 def load_masked_lm(folder_or_name: str, *, dropout: float | None) -> LoadedMaskedLM:
@@ -70,50 +72,81 @@ def load_masked_lm(folder_or_name: str, *, dropout: float | None) -> LoadedMaske
             f"{folder_or_name}, a {config.model_type} model, does not call transformers' attention "
             f"interface and would ignore the mask of packed rows. {SUPPORTED_MODELS}"
         )
-    return LoadedMaskedLM(model, attention_dropout, missing)
+    return LoadedMaskedLM(model, attention_dropout, missing, _read_pooler(folder_or_name, model))
+
+
+def _read_pooler(name: str, model: Any) -> dict[str, torch.Tensor]:
+    """The pooler's weights under the names that they have in a model with a head."""
+    prefix = f"{model.base_model_prefix}."
+    own = model.state_dict().keys()
+    found = {
+        key if key.startswith(prefix) else prefix + key: tensor.float()
+        for key, tensor in read_tensors(model_folder(name), "pooler").items()
+        if not key.startswith("classifier.")
+    }
+    check_tensors(found.items(), name)
+    return {key: tensor for key, tensor in found.items() if key not in own}
 
 
 def load_base_model(folder_or_name: str) -> Any:
     """The encoder without an LM head, as transformers runs it: one sequence a row."""
-    return _from_pretrained(AutoModel, folder_or_name, config=load_config(folder_or_name))[0]
+    config = load_config(folder_or_name)
+    check_is_encoder(folder_or_name, config)
+    return _from_pretrained(AutoModel, folder_or_name, config=config)[0]
 
 
 def load_config(name: str) -> Any:
-    """The config of a model whose weights are safetensors."""
-    check_exists(name)
-    folder = Path(name)
-    if any(folder.glob("pytorch_model*.bin")) and not any(folder.glob("*.safetensors")):
+    """The config of a model whose weights are safetensors; no code of its folder is run."""
+    folder = model_folder(name)
+    check_model_files(folder)
+    with library_errors(
+        ModelError,
+        f"{name} cannot be loaded",
+        "Give a Hugging Face folder with a config.json, a model.safetensors and a tokenizer.",
+    ):
+        return AutoConfig.from_pretrained(str(folder), trust_remote_code=False)
+
+
+def check_is_encoder(name: str, config: Any) -> None:
+    """Refuse decoders and encoder-decoders: scoring and fine-tuning need an encoder.
+
+    Raises:
+        ModelError: the model reads text in one direction only, or generates it.
+    """
+    if config.is_encoder_decoder:
         raise ModelError(
-            f"{name} has its weights in a .bin file, which could run code; only safetensors are "
-            "read. If you trust it, convert it once: AutoModelForMaskedLM.from_pretrained(FOLDER)"
-            ".save_pretrained(FOLDER)."
+            f"{name} is an encoder-decoder, and an encoder is needed here. To train it on, set "
+            "model.decoder; to score it, use isoglot translate --reference."
         )
-    try:
-        return AutoConfig.from_pretrained(name, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
+    if type(config) not in MODEL_FOR_MASKED_LM_MAPPING or getattr(config, "is_decoder", False):
         raise ModelError(
-            f"{name} cannot be loaded: {error} Give a Hugging Face folder with a config.json, a "
-            "model.safetensors and a tokenizer."
-        ) from error
+            f"{name} is a {config.model_type} model, not a masked language model: it reads text "
+            f"in one direction only, or has no LM head. {SUPPORTED_MODELS}"
+        )
 
 
 def load_tokenizer(folder_or_name: str) -> Any:
     """The tokenizer of a model, which must have an embedding for each of its tokens."""
     config = load_config(folder_or_name)
-    folder = Path(folder_or_name)
+    folder = model_folder(folder_or_name)
     # without any file, transformers makes a tokenizer of five special tokens: all text is <unk>
-    if folder.is_dir() and not any(any(folder.glob(name)) for name in _TOKENIZER_PATTERNS):
+    if not any(any(folder.glob(name)) for name in _TOKENIZER_PATTERNS):
         raise ModelError(
             f"{folder} holds no tokenizer ({', '.join(_TOKENIZER_PATTERNS)}). Save the one that "
             "the model was trained with into it."
         )
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder_or_name, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
+    with library_errors(
+        ModelError,
+        f"The tokenizer of {folder_or_name} cannot be loaded",
+        "Save it again with transformers' save_pretrained.",
+    ):
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
+        tokenizer("a")  # a damaged tokenizer may load and fail at its first text
+    if tokenizer.pad_token_id is None:
         raise ModelError(
-            f"The tokenizer of {folder_or_name} cannot be loaded: {error} Save it again with "
-            "transformers' save_pretrained."
-        ) from error
+            f"The tokenizer of {folder_or_name} has no padding token, which batches of texts need. "
+            "Set its pad_token and save it again."
+        )
     check_vocabulary_size(folder_or_name, config.vocab_size, len(tokenizer))
     return tokenizer
 
@@ -125,32 +158,6 @@ def check_vocabulary_size(name: str, of_model: int, of_tokenizer: int | None) ->
             f"{name} has {of_model} embeddings and the tokenizer {of_tokenizer} tokens. Use the "
             "model's own tokenizer (a corpus: prepare it with that), or transplant the model first."
         )
-
-
-def check_exists(folder_or_name: str) -> None:
-    """Refuse a path that does not exist, instead of asking the hub for it."""
-    if Path(folder_or_name).is_dir():
-        return
-    if not re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", folder_or_name):
-        raise ModelError(f"There is no model folder {folder_or_name}. Check model.init_from.")
-
-
-def local_folder(folder_or_name: str) -> Path:
-    """The folder of a model and its tokenizer: the one named, or the hub's cache of it."""
-    if Path(folder_or_name).is_dir():
-        return Path(folder_or_name)
-    check_exists(folder_or_name)
-    from transformers.utils import cached_file
-
-    try:
-        AutoTokenizer.from_pretrained(folder_or_name, trust_remote_code=False)
-        load_masked_lm(folder_or_name, dropout=None)
-        found = cached_file(folder_or_name, "config.json")
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().split("\n")[0]
-        raise ModelError(f"{folder_or_name} cannot be fetched from the hub: {reason}") from error
-    assert found is not None
-    return Path(found).parent
 
 
 _CONFIG_CLASSES: dict[ModelSize, Any] = {"mbert": BertConfig, "albert": AlbertConfig}
@@ -192,24 +199,54 @@ def scratch_config(
 
 def _from_pretrained(auto: Any, name: str, **options: Any) -> tuple[Any, tuple[str, ...]]:
     """A model, and the weights outside its encoder that the folder lacks."""
-    model, missing = load_weights(auto, name, "a masked language model", **options)
+    model, missing, _ = load_weights(auto, name, "a masked language model", **options)
     return model, check_encoder_weights(name, model, missing)
 
 
-def load_weights(auto: Any, name: str, kind: str, **options: Any) -> tuple[Any, Iterable[str]]:
-    """A model with float32 weights, and the names of the weights that its folder lacks."""
-    try:
+class LoadedWeights(NamedTuple):
+    """A model with float32 weights."""
+
+    model: Any
+    missing: set[str]
+    """Weights that the folder lacks, which are random."""
+    unused: set[str]
+    """Weights of the folder that the model does not have."""
+
+
+def load_weights(auto: Any, name: str, kind: str, **options: Any) -> LoadedWeights:
+    """A model of a folder, whose weights are checked.
+
+    Raises:
+        ModelError: the folder is damaged or holds another kind of model, or a weight is not finite.
+    """
+    with library_errors(
+        ModelError, f"{name} cannot be loaded as {kind}", "Copy or export it again."
+    ):
         model, found = auto.from_pretrained(
-            name,
+            str(model_folder(name)),
             dtype=torch.float32,
             use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
             **options,
         )
-    except LOADING_ERRORS as error:
-        raise ModelError(f"{name} cannot be loaded as {kind}: {error}") from error
-    return model, found["missing_keys"]
+    check_weights(model, name)
+    # with `ignore_mismatched_sizes`, a weight of another shape is new, too
+    resized = (key for key, *_ in found["mismatched_keys"])
+    return LoadedWeights(model, {*found["missing_keys"], *resized}, {*found["unexpected_keys"]})
+
+
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """Hide transformers' table of missing and unused weights, which `LoadedWeights` has."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
 
 
 def check_encoder_weights(name: str, model: Any, missing: Iterable[str]) -> tuple[str, ...]:
@@ -227,14 +264,10 @@ def check_encoder_weights(name: str, model: Any, missing: Iterable[str]) -> tupl
 
 
 def _check_architecture(name: str, config: Any) -> None:
+    check_is_encoder(name, config)
     if config.model_type in _DISENTANGLED:
         raise PackingError(
             f"{name} is a DeBERTa. Its disentangled attention bypasses the attention function and "
             f"the 4-D mask, so sequences packed into one row would see each other. "
             f"{SUPPORTED_MODELS}"
-        )
-    if config.is_encoder_decoder:
-        raise ModelError(
-            f"{name} is an encoder-decoder, and an encoder is needed here. To train it on, set "
-            "model.decoder; to score it, use isoglot translate --reference."
         )

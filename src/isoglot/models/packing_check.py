@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from isoglot.errors import ModelError
+from isoglot.models.finite import is_finite
 from isoglot.models.loading import PackingError
 from isoglot.types import MaskRule, Rows
 
@@ -34,7 +36,7 @@ def check_packing(encoder: Encoder, name: str) -> None:
         try:
             _check(encoder, rows, length, name)
         except (TypeError, ValueError, RuntimeError, IndexError, AssertionError) as error:
-            if isinstance(error, PackingError):
+            if isinstance(error, ModelError):
                 raise
             raise PackingError(
                 f"{name}, a {encoder.model.config.model_type} model, cannot run packed rows with "
@@ -48,6 +50,11 @@ def check_packing(encoder: Encoder, name: str) -> None:
 def _check(encoder: Encoder, rows: Rows, length: int, name: str) -> None:
     kind = f"{name}, a {encoder.model.config.model_type} model,"
     states = encoder(rows)
+    if not is_finite(states.hidden):
+        raise ModelError(
+            f"{name} gives states that are not finite (NaN or infinity), although its weights are: "
+            "they are too large. Use a checkpoint of before training diverged."
+        )
     first, sentence = states.hidden[:, :length], states.hidden[:, length : length + 4]
 
     changed = _with_other_ids(encoder, rows, slice(length, None))

@@ -1,7 +1,8 @@
 """Export an encoder with its pooling and projection as a sentence-transformers folder.
 
-Reads a plain Hugging Face folder and the head of an objective; gives a folder that
-`SentenceTransformer(path)` loads, whose vectors are those that were contrasted in training:
+Reads a plain Hugging Face folder and a head, that of a contrastive objective or a pooling alone;
+gives a folder that `SentenceTransformer(path)` and `AutoModel` load with no missing and no
+unexpected weight, whose vectors are those that were contrasted in training:
 
     modules.json  config.json  model.safetensors  tokenizer files  1_Pooling/  2_Normalize/  ...
 
@@ -15,10 +16,16 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import torch
 from torch import nn
+from transformers import AutoModel
 
 from isoglot.atomic import replace_folder
 from isoglot.errors import ModelError
+from isoglot.models import language_embeddings
+from isoglot.models.export import TOKENIZER_FILES
+from isoglot.models.fold import fold_into_positions
+from isoglot.models.loading import check_encoder_weights, load_config, load_weights, quiet_loading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,27 +43,41 @@ class SentenceHead:
     layers: tuple[nn.Linear, ...] = ()
     """Linear layers, with a ReLU between any two."""
 
+    def describe(self) -> str:
+        """The way from states to a vector, for a card."""
+        parts = ["the state of the first token" if self.pooling == "cls" else "the mean state"]
+        parts += ["normalized"] * (self.normalize == "before")
+        widths = [layer.out_features for layer in self.layers]
+        parts += [f"projected to {' and '.join(map(str, widths))} dimensions"] * bool(widths)
+        parts += ["normalized"] * (self.normalize == "after")
+        return ", ".join(parts)
+
 
 def export_sentence_transformers(
-    model: Path, folder: Path, head: SentenceHead, *, max_length: int
+    model: Path, folder: Path, head: SentenceHead, *, max_length: int, card: str | None = None
 ) -> None:
     """Write the folder, replacing an earlier one there.
 
     Args:
-        model: a plain Hugging Face folder, which is copied.
+        model: a plain Hugging Face folder, whose encoder and tokenizer are written.
         folder: the sentence-transformers folder.
         head: pooling, normalization and projection.
         max_length: sentences are truncated to this number of tokens.
+        card: README.md; none: that of the model's folder.
     """
     if folder.exists() and not (folder / "modules.json").is_file():
         raise ModelError(
             f"{folder} exists and is no sentence-transformers folder. Move it away and run again."
         )
     with replace_folder(folder) as new:
-        shutil.copytree(model, new, dirs_exist_ok=True)
+        base = _save_encoder(model, new)
+        for name in (*TOKENIZER_FILES, "README.md", "recipe.yaml"):
+            if (model / name).is_file():
+                shutil.copyfile(model / name, new / name)
+        if card is not None:
+            (new / "README.md").write_text(card, encoding="utf-8")
         _write(new / "sentence_bert_config.json", max_seq_length=max_length)
-        width = json.loads((model / "config.json").read_text(encoding="utf-8"))["hidden_size"]
-        types = ["Transformer", *_write_modules(new, head, width)]
+        types = ["Transformer", *_write_modules(new, head, int(base.config.hidden_size))]
         modules = [
             {
                 "idx": number,
@@ -70,6 +91,40 @@ def export_sentence_transformers(
         # training compared dot products, which are cosines where vectors have length 1
         similarity = "dot" if head.layers and head.normalize != "after" else "cosine"
         _write(new / "config_sentence_transformers.json", similarity_fn_name=similarity)
+
+
+def sentence_limitations(model: Path) -> list[str]:
+    """Sentences on what a sentence-transformers folder of a model folder cannot hold."""
+    if not language_embeddings.languages_of(model):
+        return []
+    limitation = (
+        "The model was trained with a language embedding on every token. sentence-transformers "
+        "does not know the language of a text, so every text gets the mean of the languages' "
+        "embeddings, folded into the position embeddings: vectors differ from those of `isoglot "
+        "evaluate` on the Hugging Face folder."
+    )
+    return [limitation]
+
+
+def _save_encoder(model: Path, folder: Path) -> Any:
+    """Save the encoder alone, with all weights that transformers' class for it has."""
+    with quiet_loading():
+        base, missing, _ = load_weights(
+            AutoModel, str(model), "an encoder", config=load_config(str(model))
+        )
+    check_encoder_weights(str(model), base, missing)
+    # the pooler: masked language models have none, nothing here reads it, and transformers would
+    # report it as missing
+    for name in missing:
+        weight = base.get_parameter(name)
+        with torch.no_grad():
+            weight.copy_(torch.eye(*weight.shape) if weight.ndim == 2 else torch.zeros_like(weight))
+    mean = language_embeddings.mean_of(model)
+    if mean is not None:
+        fold_into_positions(base, mean)
+    language_embeddings.describe(base.config, (), used_on=None)
+    base.save_pretrained(folder)
+    return base
 
 
 def _write_modules(folder: Path, head: SentenceHead, width: int) -> list[str]:

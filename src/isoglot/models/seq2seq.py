@@ -94,11 +94,11 @@ class Seq2Seq(nn.Module):
             seq2seq.init_decoder()
         return seq2seq
 
-    def init_decoder(self) -> None:
+    def init_decoder(self, *, language_tokens_trained: bool = False) -> None:
         """Copy the encoder's weights into the decoder, all but cross-attention.
 
-        A decoder with fewer layers gets the encoder's first ones. Language tokens, which no encoder
-        objective reads, become copies of the [CLS] token.
+        A decoder with fewer layers gets the encoder's first ones. Language tokens that no encoder
+        objective has read (`start_with: language`) become copies of the [CLS] token.
         """
         encoder, decoder = self.encoder.model, self.model.decoder
         decoder.roberta.load_state_dict(encoder.roberta.state_dict(), strict=False)
@@ -106,8 +106,10 @@ class Seq2Seq(nn.Module):
         with torch.no_grad():
             if self.language_parts.embeddings is not None and self.encoder.languages is not None:
                 self.language_parts.embeddings.weight.copy_(self.encoder.languages.weight)
+            tokens = self._language_token_ids()
             for table in self._embedding_tables():
-                table[self._language_token_ids()] = table[self.vocabulary.cls].clone()
+                if not language_tokens_trained:
+                    table[tokens] = table[self.vocabulary.cls].clone()
 
     def decode(self, decoding: Decoding, states: Tensor, visible: Tensor) -> Tensor:
         """(B', T, D) the decoder's states, with teacher forcing.

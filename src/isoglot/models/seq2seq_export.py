@@ -16,6 +16,7 @@ import copy
 import json
 from typing import TYPE_CHECKING
 
+from isoglot import json_text
 from isoglot.errors import ModelError
 from isoglot.models import language_embeddings, language_parts
 from isoglot.models.export import new_model_folder, restore_attention_dropout
@@ -56,12 +57,16 @@ def export_seq2seq(
         restore_attention_dropout(config.encoder, seq2seq.encoder)
         restore_attention_dropout(config.decoder, seq2seq.encoder)
         config.base_tokenizer = base_tokenizer
+        is_used = seq2seq.encoder.settings.language_embeddings == "all"
+        language_embeddings.describe(
+            config, seq2seq.language_codes, used_on="all" if is_used else None
+        )
         config.save_pretrained(new)
         _add_language_tokens(new, seq2seq)
         codes = seq2seq.language_codes
         if seq2seq.language_parts.exist():
             language_parts.save(new, seq2seq.language_parts, codes)
-        if seq2seq.encoder.settings.language_embeddings == "all":
+        if is_used:
             assert seq2seq.encoder.languages is not None
             language_embeddings.save(new, seq2seq.encoder.languages, codes, used_on="all")
     return limitations
@@ -111,6 +116,6 @@ def _add_language_tokens(folder: Path, seq2seq: Seq2Seq) -> None:
     tokenizer.save(str(file))
     settings = folder / "tokenizer_config.json"
     if settings.is_file():
-        content = json.loads(settings.read_text(encoding="utf-8"))
+        content = json_text.parse(settings.read_text(encoding="utf-8"))
         content["tokenizer_class"] = "PreTrainedTokenizerFast"
         settings.write_text(json.dumps(content, indent=2), encoding="utf-8")

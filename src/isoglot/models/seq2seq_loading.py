@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import (
-    AutoConfig,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
     EncoderDecoderConfig,
@@ -39,11 +38,7 @@ _FAMILY = "xlm-roberta"
 
 def is_seq2seq(folder_or_name: str) -> bool:
     """Is it an encoder-decoder?"""
-    try:
-        config = AutoConfig.from_pretrained(folder_or_name, trust_remote_code=False)
-    except (OSError, ValueError):
-        return False  # loading it reports the error
-    return bool(config.is_encoder_decoder)
+    return bool(load_config(folder_or_name).is_encoder_decoder)
 
 
 def from_scratch(settings: ModelConfig, vocabulary: Vocabulary, languages: Sequence[str]) -> Any:
@@ -84,7 +79,7 @@ def from_seq2seq(settings: ModelConfig, vocabulary: Vocabulary, languages: Seque
         )
     for half in (config.encoder, config.decoder):
         dropouts = configure_dropout(half, hidden=settings.dropout)
-    found, missing = load_weights(
+    found, missing, _ = load_weights(
         EncoderDecoderModel, settings.init_from, "an encoder-decoder", config=config
     )
     if missing:
@@ -137,11 +132,14 @@ def _add_decoder(encoder: Encoder, settings: ModelConfig, num_layers: int | None
     decoder = AutoModelForCausalLM.from_config(
         config, attn_implementation="sdpa", dtype=torch.float32
     )
-    # transformers loads the encoder of a folder with a pooler, which stays untrained
+    # transformers loads the encoder of a folder with a pooler, which is not trained
     body = type(encoder.model.roberta)._from_config(  # noqa: SLF001
         own, attn_implementation=PACKED_ATTENTION, dtype=torch.float32
     )
     body.load_state_dict(encoder.model.roberta.state_dict(), strict=False)
+    prefix = f"{encoder.model.base_model_prefix}."
+    pooler = {name.removeprefix(prefix): weight for name, weight in encoder.pooler.items()}
+    body.load_state_dict(pooler, strict=False)
     words = encoder.model.roberta.embeddings.word_embeddings
     encoder.model.roberta = body
     body.embeddings.word_embeddings = words

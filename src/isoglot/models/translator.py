@@ -13,8 +13,9 @@ import numpy as np
 import torch
 
 from isoglot.corpus.tokenization.pretokenization import TextTokenizer
-from isoglot.corpus.tokenization.vocabulary import derive_vocabulary
+from isoglot.corpus.tokenization.vocabulary import derive_vocabulary, max_characters
 from isoglot.errors import ModelError, nearest
+from isoglot.languages import find
 from isoglot.models import language_embeddings, language_parts
 from isoglot.models.config import DecoderConfig, GenerationConfig, ModelConfig
 from isoglot.models.loading import load_config
@@ -37,20 +38,30 @@ class Translator:
         self.seq2seq, self.tokenizer = seq2seq.eval(), tokenizer
 
     @classmethod
-    def open(cls, folder: Path, device: torch.device | str | None = None) -> Translator:
-        """Load a folder that Isoglot exported on a device; none: a GPU where there is one."""
+    def open(
+        cls,
+        folder: Path,
+        device: torch.device | str | None = None,
+        *,
+        with_languages: bool = True,
+    ) -> Translator:
+        """Load a folder that Isoglot exported on a device; none: a GPU where there is one.
+
+        `with_languages` uses the language embeddings that the model was trained with, if any.
+        """
         config = load_config(str(folder))
         ids: dict[str, int] | None = getattr(config, "language_token_ids", None)
-        if ids is None:
+        if not isinstance(ids, dict) or not all(type(number) is int for number in ids.values()):
             raise ModelError(
                 f"{folder} cannot translate: it is no encoder-decoder that Isoglot trained. "
                 "Train one with a recipe such as unmt-mass."
             )
         tokenizer = TextTokenizer.open(folder)
         has_outputs = language_parts.has_outputs(folder)
+        has_languages = bool(language_embeddings.languages_of(folder))
         settings = ModelConfig(
             init_from=str(folder),
-            language_embeddings="all" if language_embeddings.used_on(folder) == "all" else "none",
+            language_embeddings="all" if with_languages and has_languages else "none",
             decoder=DecoderConfig(
                 cross_attention_output="language" if has_outputs else "shared",
                 share_embeddings=False,
@@ -99,16 +110,19 @@ class Translator:
     def language(self, code: str) -> int:
         """The id of a language that the model was trained on."""
         codes = self.seq2seq.language_codes
-        if code not in codes:
+        name = find(code, codes)
+        if name is None:
             raise ModelError(f"the model has no language {code!r}: {nearest(code, codes)}")
-        return codes.index(code)
+        return codes.index(name)
 
     def _encode(
         self, lines: Sequence[str], language: str, note: Callable[[str], None] | None
     ) -> list[list[int]]:
         """The token ids of each line, truncated to the model's positions."""
-        encoded = self.tokenizer.encode(lines, language)
         longest = self.seq2seq.encoder.max_positions - _NUM_EDGES
+        # one more, so that a cut line is seen to be too long
+        limit = max_characters(self.tokenizer.tokenizer, longest) + 1
+        encoded = self.tokenizer.encode([line[:limit] for line in lines], language)
         longer = sum(len(ids) > longest for ids in encoded)
         if longer and note is not None:
             note(

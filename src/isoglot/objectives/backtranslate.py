@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from isoglot.types import Batch, Example, Rng, Vocabulary
 
 _FIRST = "first"
+_STATISTICS = ("empty", "cut", "copied", "length_ratio")
+"""The statistics of translations, in the order in which processes add them up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +98,10 @@ class BackTranslateModule(DecoderPrediction):
     def before_forward(self, name: str, batch: Batch, inference: Inference) -> None:
         assert isinstance(batch, Seq2SeqBatch)
         first = batch.markers.get(name, {}).get(_FIRST)
-        self._empty, self._ratios = None, {}
-        if first is None:
-            return  # a micro-batch without sentences for this objective
+        if first is None:  # a micro-batch without sentences for this objective
+            zero = batch.rows.ids.new_zeros(())
+            self._empty, self._ratios = None, dict.fromkeys(_STATISTICS, (zero, zero))
+            return
         rows = first // batch.rows.ids.shape[1]
         sentences = batch.aux_rows[name]
         generated = inference.generate(
@@ -150,9 +153,10 @@ def _statistics(sentences: Rows, generated: Generated) -> dict[str, tuple[Tensor
     place = torch.arange(shared, device=tokens.device)
     same = generated.ids[:, :shared] == sentences.ids[:, 1 : 1 + shared]
     copied = (same | (place >= tokens[:, None])).all(dim=1) & (generated.lengths == tokens)
-    return {
-        "empty": ((generated.lengths == 0).sum(), number),
-        "cut": (generated.truncated.sum(), number),
-        "copied": (copied.sum(), number),
-        "length_ratio": (generated.lengths.sum(), tokens.sum()),
-    }
+    found = (
+        ((generated.lengths == 0).sum(), number),
+        (generated.truncated.sum(), number),
+        (copied.sum(), number),
+        (generated.lengths.sum(), tokens.sum()),
+    )
+    return dict(zip(_STATISTICS, found, strict=True))

@@ -14,22 +14,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from isoglot.ranges import Range, check_ranges
 from isoglot.types import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from isoglot.corpus import Corpus
     from isoglot.corpus.engine.runner import Progress
     from isoglot.models.config import GenerationConfig
     from isoglot.models.encoder import Encoder, States
+    from isoglot.models.objective_heads import ObjectiveHead
     from isoglot.models.seq2seq import Generated, Seq2Seq
     from isoglot.types import Example, IntArray, Rng, Rows, Sequence, Vocabulary
 
@@ -58,11 +60,23 @@ class ForwardResult:
     """Cross-entropy at this objective's target positions."""
     correct: Tensor
     """1 where the most likely token is the target, at the same positions."""
+    decoder_states: Tensor | None = None
+    """(B', T, D) states of the decoder, with one and where a micro-batch has rows to decode."""
 
-    def empty_loss(self, metric: str = "accuracy") -> LossSum:
-        """The loss of a micro-batch without predictions of this objective: 0, with a gradient."""
+    def empty_loss(self, *metrics: str, ratios: tuple[str, ...] = ()) -> LossSum:
+        """The loss of a micro-batch without predictions of this objective: 0, with a gradient.
+
+        Processes add up their sums in one order, so `metrics` and `ratios` are those that `loss`
+        gives, in its order; without any: `accuracy`.
+        """
         nothing = self.target_losses.sum() * 0.0
-        return LossSum(total=nothing, metrics={metric: nothing.detach()})
+        names = metrics or (() if ratios else ("accuracy",))
+        zero = nothing.detach()
+        return LossSum(
+            total=nothing,
+            metrics=dict.fromkeys(names, zero),
+            ratios=dict.fromkeys(ratios, (zero, zero)),
+        )
 
 
 class Inference:
@@ -133,6 +147,10 @@ class ObjectiveModule(nn.Module, ABC):
     def loss(self, result: ForwardResult) -> LossSum:
         """The sum of losses over this objective's predictions."""
 
+    def exported_head(self) -> ObjectiveHead | None:
+        """What the model folder keeps of it beside the encoder; none: nothing."""
+        return None
+
     def after_step(self, *, taken: bool) -> None:
         """Once per step: update momentum encoders, enqueue keys.
 
@@ -158,9 +176,14 @@ class Objective(ABC):
     """Markers that are positions in the sequence it depends on, not in its own."""
     uses_decoder: ClassVar[bool] = False
     """Are its first two sequences the encoder's input and the decoder's output?"""
+    uses_language_tokens: ClassVar[bool] = False
+    """Do its sequences begin with language tokens, which only models with a decoder have?"""
 
-    weight: float = 1.0
+    weight: Annotated[float, Range(0, 1e6)] = 1.0
     """Weight of its loss in the sum."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
 
     @classmethod
     def class_for(cls, name: str, _: object) -> type[Objective]:
@@ -176,6 +199,15 @@ class Objective(ABC):
         target tokens, or over its `target_marker`.
         """
         return ()
+
+    def models(self) -> tuple[str, ...]:
+        """Models that it reads: folders, runs or names on the hub, checked before a run begins."""
+        return ()
+
+    def check_together(  # noqa: B027 (most objectives go with all others)
+        self, objectives: Mapping[str, Objective]
+    ) -> None:
+        """Raise unless it can be trained in one recipe with these objectives, by name."""
 
     def accepts_language(self, language: str) -> bool:
         """Does it read examples of this language (or pair of languages)?"""

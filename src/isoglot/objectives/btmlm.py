@@ -20,15 +20,15 @@ away. The metric `copied` is the share of pseudo-tokens that occur in their own 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 from typing_extensions import override
 
-from isoglot.corpus.languages import NO_SCRIPT, scripts_of_languages, scripts_of_tokens
-from isoglot.errors import CorpusError, require
+from isoglot.corpus.scripts import NO_SCRIPT, scripts_of_languages, scripts_of_tokens
+from isoglot.errors import CorpusError
 from isoglot.objectives.base import (
     ForwardResult,
     Inference,
@@ -38,6 +38,7 @@ from isoglot.objectives.base import (
 )
 from isoglot.objectives.camlm import NUM_SPECIAL, SlotObjective, append_slots
 from isoglot.objectives.masking import Masking, apply_mask, build_sequence, rounded_share
+from isoglot.ranges import Range, Temperature
 from isoglot.types import IGNORE, IntArray, MaskRule, Rows, Sequence, Text
 
 if TYPE_CHECKING:
@@ -63,16 +64,12 @@ class BTMLM(SlotObjective):
 
     masking: Masking = field(default_factory=Masking)
     """Which tokens are masked in the second pass, and how."""
-    pseudo_rate: float = 0.2
+    pseudo_rate: Annotated[float, Range(0, 1, above=True)] = 0.2
     """Pseudo-tokens to generate, as a share of the text's tokens."""
     decoding: Literal["argmax", "sample"] = "argmax"
     """Generate the most likely token, or sample one."""
-    temperature: float = 1.0
+    temperature: Temperature = 1.0
     """Sampling: the logits are divided by it."""
-
-    def __post_init__(self) -> None:
-        require(0 < self.pseudo_rate <= 1, "btmlm.pseudo_rate must be above 0 and at most 1")
-        require(self.temperature > 0, "btmlm.temperature must be above 0")
 
     @override
     def prepare(self, corpus: Corpus, progress: Progress | None = None) -> Self:

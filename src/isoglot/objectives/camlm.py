@@ -23,12 +23,12 @@ continuous`) or begin at 0 as well (`reset`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from typing_extensions import override
 
-from isoglot.errors import RecipeError, require
+from isoglot.errors import RecipeError
 from isoglot.objectives.base import (
     ForwardResult,
     LossSum,
@@ -37,9 +37,12 @@ from isoglot.objectives.base import (
     TokenPrediction,
 )
 from isoglot.objectives.masking import build_sequence, rounded_share
+from isoglot.ranges import Range
 from isoglot.types import IntArray, LongArray, MaskRule, Pair, Sequence
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from isoglot.corpus import Corpus
     from isoglot.models.encoder import Encoder
     from isoglot.types import Example, Rng, Vocabulary
@@ -54,6 +57,10 @@ class SlotObjective(Objective):
 
     positions: Literal["continuous", "reset"] = "continuous"
     """Positions of slots: of a text that continues after the sentence, or from 0."""
+
+    @override
+    def check_together(self, objectives: Mapping[str, Objective]) -> None:
+        check_slot_positions(objectives)
 
     def slot_positions(self, places: IntArray, num_tokens: int) -> IntArray:
         """The positions of slots for the n-th tokens of a text, after `num_tokens` tokens."""
@@ -70,13 +77,10 @@ class CAMLM(SlotObjective):
     reads: ClassVar[tuple[str, ...]] = ("parallel",)
     paper: ClassVar[str] = "ERNIE-M 3.1"
 
-    rate: float = 0.15
+    rate: Annotated[float, Range(0, 1, above=True)] = 0.15
     """Share of the tokens of each side to predict."""
     slots: Literal["extra", "inline"] = "extra"
     """`extra` keeps all tokens of the sentence that is read; `inline` removes its masked ones."""
-
-    def __post_init__(self) -> None:
-        require(0 < self.rate <= 1, "camlm.rate must be above 0 and at most 1")
 
     @override
     def lengths(self, sizes: IntArray) -> IntArray:
@@ -172,7 +176,7 @@ def append_slots(
     )
 
 
-def check_slot_positions(objectives: dict[str, Objective]) -> None:
+def check_slot_positions(objectives: Mapping[str, Objective]) -> None:
     """BTMLM generates with what CAMLM has learned: their slots must have the same positions."""
     found = {
         name: objective.positions

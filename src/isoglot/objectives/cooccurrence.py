@@ -7,8 +7,14 @@ Builds no sequences: it reads the target positions of other objectives (`target_
     f(x) = min(1, (x / 100)^0.75)
 
 with X counted over the whole corpus (`corpus/cooccurrence`), original ids on both sides, and hidden
-states of the forward pass, of masked and unmasked neighbours. `neighbour_vectors:
-output_embeddings` is Eq. 6, with O_k in place of H_k. Pairs that never occur have weight 0.
+states of the forward pass, of masked and unmasked neighbours (`neighbours`). Pairs that never occur
+have weight 0.
+
+`neighbour_vectors: output_embeddings` is Eq. 6, with O_k in place of H_k. H_t · O_k is what the MLM
+softmax reads (Eq. 5), so H_t goes through the LM head's transform first, which XLM's head does not
+have and BERT's and XLM-R's do; `lm_head_transform: false` multiplies H_t itself.
+
+In MASS the decoder predicts: `states: decoder` reads its states where it predicts w_t and w_k.
 
 Where the paper is silent: gradients flow into both sides (`detach`), a token near its sentence's
 edge has fewer neighbours and divides by their number (`normalize_by`), alpha is GloVe's.
@@ -19,7 +25,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -28,18 +34,28 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from isoglot.corpus.cooccurrence.pair_table import PairConfig
-from isoglot.errors import ModelError, require
+from isoglot.errors import ModelError, RecipeError, require
 from isoglot.objectives.base import ForwardResult, LossSum, Objective, ObjectiveModule
+from isoglot.objectives.neighbours import (
+    TokenLayout,
+    find_neighbours,
+    layout_of_rows,
+    original_ids,
+    predicted_ids,
+)
+from isoglot.ranges import Range
+from isoglot.types import Seq2SeqBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Self
 
     from isoglot.corpus import Corpus
     from isoglot.corpus.cooccurrence.pair_table import PairTable
     from isoglot.corpus.engine.runner import Progress
     from isoglot.models.encoder import Encoder
-    from isoglot.types import Batch, BoolArray, IntArray, Rows
+    from isoglot.objectives.neighbours import Neighbours
+    from isoglot.types import IntArray, Vocabulary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +73,19 @@ class Cooccurrence(Objective):
     """The objectives at whose masked tokens it is computed, as the recipe names them."""
     pairs: PairConfig = field(default_factory=PairConfig)
     """Which pairs are counted; its window is also that of the loss."""
+    neighbours: Literal["all", "shown", "masked"] = "all"
+    """All neighbours, those whose input is not the mask token (XLM), or those whose is (MASS)."""
+    states: Literal["encoder", "decoder"] = "encoder"
+    """The half whose hidden states are multiplied; the decoder's with `mass`."""
     neighbour_vectors: Literal["hidden_states", "output_embeddings"] = "hidden_states"
     """Multiply with the neighbours' hidden states (Eq. 3) or output embeddings (Eq. 6)."""
-    x_max: float = 100.0
+    lm_head_transform: bool = True
+    """Eq. 6: apply the LM head's transform to the masked token's state first, as MLM does."""
+    log_plus_one: bool = False
+    """Regress on log(X + 1), as the released code does."""
+    x_max: Annotated[float, Range(0, 1e12, above=True)] = 100.0
     """Counts from here on have full weight."""
-    alpha: float = 0.75
+    alpha: Annotated[float, Range(0, 10)] = 0.75
     """The exponent of the weight below x_max."""
     scale: bool = True
     """Divide dot products by the square root of the width."""
@@ -70,16 +94,35 @@ class Cooccurrence(Objective):
     detach: Literal["none", "target", "neighbour"] = "none"
     """The side without gradient: none, the masked token's, or its neighbours'."""
 
+    @override
     def __post_init__(self) -> None:
         require(
             len(self.target_objectives) > 0, "cooccurrence.target_objectives must name an objective"
         )
-        require(self.x_max > 0, "cooccurrence.x_max must be above 0")
-        require(self.alpha >= 0, "cooccurrence.alpha must not be negative")
+        require(
+            self.states == "encoder"
+            or (self.neighbours != "shown" and self.neighbour_vectors == "hidden_states"),
+            "cooccurrence.states: decoder needs neighbour_vectors: hidden_states and neighbours: "
+            "all or masked, as the decoder has states of masked tokens only",
+        )
+        Objective.__post_init__(self)
 
     @override
     def depends_on(self) -> tuple[str, ...]:
         return self.target_objectives
+
+    @override
+    def check_together(self, objectives: Mapping[str, Objective]) -> None:
+        for name in self.target_objectives:
+            if (
+                self.states == "decoder"
+                and name in objectives
+                and not objectives[name].uses_decoder
+            ):
+                raise RecipeError(
+                    f"cooccurrence.states: decoder reads the decoder's states, and {name!r} has "
+                    "no decoder. Set states: encoder."
+                )
 
     @override
     def prepare(self, corpus: Corpus, progress: Progress | None = None) -> Self:
@@ -97,7 +140,7 @@ class Cooccurrence(Objective):
     @override
     def build_module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:
         table = self._pair_table(corpus)
-        return CooccurrenceRegression(self, table, corpus.vocabulary.is_special, encoder)
+        return CooccurrenceRegression(self, table, corpus.vocabulary, encoder)
 
     def _pair_table(self, corpus: Corpus, progress: Progress | None = None) -> PairTable:
         from isoglot.corpus.cooccurrence.count import count_pairs
@@ -111,50 +154,72 @@ class CooccurrenceRegression(ObjectiveModule):
     special: Tensor
 
     def __init__(
-        self, settings: Cooccurrence, table: PairTable, is_special: BoolArray, encoder: Encoder
+        self, settings: Cooccurrence, table: PairTable, vocabulary: Vocabulary, encoder: Encoder
     ) -> None:
         super().__init__()
-        self.settings = settings
+        self.settings, self._vocabulary = settings, vocabulary
         self.lookup = PairLookup(table)
         # ids of the model beyond the tokenizer's (language tokens) are special, too
-        more = max(0, encoder.vocabulary_size - len(is_special))
-        special = np.pad(is_special, (0, more), constant_values=True)
+        more = max(0, encoder.vocabulary_size - len(vocabulary.is_special))
+        special = np.pad(vocabulary.is_special, (0, more), constant_values=True)
         self.register_buffer("special", torch.from_numpy(special), persistent=False)
-        # the method, not the module: the weights stay the encoder's own
+        # no modules of this one: the weights stay the encoder's own
         self._output: Callable[[], nn.Linear] = encoder.model.get_output_embeddings
-        width = self._output().weight.shape[1]
-        embeddings = settings.neighbour_vectors == "output_embeddings"
-        if embeddings and width != encoder.hidden_size:
-            raise ModelError(
-                "cooccurrence.neighbour_vectors: output_embeddings multiplies states of width "
-                f"{encoder.hidden_size} with output embeddings of width {width}. Use "
-                "hidden_states with this model."
-            )
+        self._lm_head = encoder.lm_head
+        if settings.neighbour_vectors == "output_embeddings":
+            _check_output_embeddings(settings, encoder)
 
     @override
     def loss(self, result: ForwardResult) -> LossSum:
         batch = result.batch
-        slices = [
-            batch.target_slices[name]
-            for name in self.settings.target_objectives
-            if name in batch.target_slices
-        ]
-        targets = torch.cat([batch.target_positions[start:stop] for start, stop in slices])
-        states = result.hidden_states.flatten(0, 1)
-        return self.regress(states, targets, original_ids(batch), layout_of_rows(batch.rows))
+        if self.settings.states == "decoder":
+            return self._decoder_loss(result)
+        targets = self._targets(batch.target_slices, batch.target_positions)
+        ids = original_ids(batch)
+        candidates = ~self.special[ids]
+        if self.settings.neighbours != "all":
+            masked = batch.rows.ids.flatten() == self._vocabulary.mask
+            candidates &= masked if self.settings.neighbours == "masked" else ~masked
+        states, layout = result.hidden_states.flatten(0, 1), layout_of_rows(batch.rows)
+        return self.regress(states, targets, ids, layout, candidates)
 
-    def regress(self, states: Tensor, targets: Tensor, ids: Tensor, layout: TokenLayout) -> LossSum:
+    def _decoder_loss(self, result: ForwardResult) -> LossSum:
+        """The loss at the decoder's predictions; each row of the decoder is a sentence."""
+        if result.decoder_states is None:
+            return result.empty_loss(ratios=("seen", "error"))
+        assert isinstance(result.batch, Seq2SeqBatch)
+        decoding = result.batch.decoding
+        ids = predicted_ids(decoding, nothing=self._vocabulary.pad)
+        targets = self._targets(decoding.target_slices, decoding.target_positions)
+        rows = torch.arange(len(decoding.rows.ids), device=ids.device)
+        layout = TokenLayout(
+            sentences=rows.repeat_interleave(decoding.rows.ids.shape[1]),
+            positions=decoding.rows.positions.flatten(),
+        )
+        states = result.decoder_states.flatten(0, 1)
+        return self.regress(states, targets, ids, layout, ~self.special[ids])
+
+    def _targets(self, slices: dict[str, tuple[int, int]], positions: Tensor) -> Tensor:
+        """The flat indices of the masked tokens of the objectives that it reads."""
+        names = [name for name in self.settings.target_objectives if name in slices]
+        return torch.cat([positions[slice(*slices[name])] for name in names])
+
+    def regress(
+        self, states: Tensor, targets: Tensor, ids: Tensor, layout: TokenLayout, candidates: Tensor
+    ) -> LossSum:
         """The loss at masked tokens, flat indices (N,) into the T tokens of any batch.
 
-        Reads the hidden states (T, D) and the ids before masking (T,).
+        Reads the hidden states (T, D), the ids before masking (T,), and which tokens may be
+        neighbours (T,).
         """
         settings = self.settings
-        near = find_neighbours(layout, targets, ~self.special[ids], settings.pairs.window)
+        near = find_neighbours(layout, targets, candidates, settings.pairs.window)
         logs, seen = self.lookup(ids[targets][:, None], ids[near.places])
         seen &= near.exists
         # f(x) = min(1, (x / x_max)^alpha), of logs
         weights = (settings.alpha * (logs - math.log(settings.x_max))).clamp(max=0).exp() * seen
-        errors = self._products(states, targets, near, ids) - logs
+        wanted = logs.exp().log1p() if settings.log_plus_one else logs
+        errors = self._products(states, targets, near, ids) - wanted
         losses = (weights * errors.square()).sum(dim=1) / self._divisors(near)
         return LossSum(
             total=losses.sum(),
@@ -172,6 +237,8 @@ class CooccurrenceRegression(ObjectiveModule):
             theirs = states.index_select(0, near.places.flatten())
         else:
             theirs = F.embedding(ids[near.places].flatten(), self._output().weight)
+            if self.settings.lm_head_transform:
+                mine = self._lm_head.features(mine)
         if self.settings.detach == "target":
             mine = mine.detach()
         if self.settings.detach == "neighbour":
@@ -179,7 +246,7 @@ class CooccurrenceRegression(ObjectiveModule):
         theirs = theirs.to(exact).unflatten(0, near.places.shape)
         # no matrix product: autocast would round it
         products: Tensor = (mine.to(exact)[:, None] * theirs).sum(dim=-1)
-        return products / math.sqrt(states.shape[1]) if self.settings.scale else products
+        return products / math.sqrt(mine.shape[1]) if self.settings.scale else products
 
     def _divisors(self, near: Neighbours) -> Tensor | int:
         if self.settings.normalize_by == "none":
@@ -187,6 +254,23 @@ class CooccurrenceRegression(ObjectiveModule):
         if self.settings.normalize_by == "window":
             return near.exists.shape[1]
         return near.exists.sum(dim=1).clamp(min=1)
+
+
+def _check_output_embeddings(settings: Cooccurrence, encoder: Encoder) -> None:
+    """Refuse an encoder whose states cannot be multiplied with its output embeddings."""
+    width = encoder.model.get_output_embeddings().weight.shape[1]
+    if settings.lm_head_transform and not encoder.lm_head.ends_with_output_embeddings:
+        raise ModelError(
+            "cooccurrence.neighbour_vectors: output_embeddings reads the input of the product with "
+            "them, and this model's LM head does not end with that product. Use hidden_states, or "
+            "lm_head_transform: false."
+        )
+    if not settings.lm_head_transform and width != encoder.hidden_size:
+        raise ModelError(
+            "cooccurrence.lm_head_transform: false multiplies states of width "
+            f"{encoder.hidden_size} with output embeddings of width {width}. Set it to true, or "
+            "use hidden_states."
+        )
 
 
 class PairLookup(nn.Module):
@@ -221,59 +305,3 @@ class PairLookup(nn.Module):
         places = torch.searchsorted(self.keys, wanted).clamp(max=len(self.keys) - 1)
         seen = self.keys[places] == wanted
         return torch.where(seen, self.logs[places].to(exact), 0.0), seen
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenLayout:
-    """The sentence and position of each token: flat tensors over T tokens of any batch."""
-
-    sentences: Tensor
-    """(T,) the same number for the tokens of a sentence, and for no others."""
-    positions: Tensor
-    """(T,) the position in the sequence; adjacent tokens have adjacent positions."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbours:
-    """For each of N positions, the 2n places around it."""
-
-    places: Tensor
-    """(N, 2n) flat indices; any valid index where there is no neighbour."""
-    exists: Tensor
-    """(N, 2n) bool: is this a token of the same sentence?"""
-
-
-def find_neighbours(
-    layout: TokenLayout, targets: Tensor, ordinary: Tensor, window: int
-) -> Neighbours:
-    """The tokens at most `window` places from each target (N,), on both sides.
-
-    `ordinary` (T,) says which tokens are not special.
-    """
-    steps = torch.arange(1, window + 1, device=targets.device)
-    steps = torch.cat([-steps.flip(0), steps])
-    wanted = targets[:, None] + steps
-    places = wanted.clamp(0, len(ordinary) - 1)
-    exists = (places == wanted) & ordinary[places]
-    exists &= layout.sentences[places] == layout.sentences[targets][:, None]
-    # slots are adjacent in a row, but not in their sentence
-    exists &= layout.positions[places] == layout.positions[targets][:, None] + steps
-    return Neighbours(places=places, exists=exists)
-
-
-def layout_of_rows(rows: Rows) -> TokenLayout:
-    """The layout of packed rows: a sentence is one of a row, a sequence and a role."""
-    number, length = rows.ids.shape
-    sentences = torch.arange(number, device=rows.ids.device)[:, None]
-    for column in (rows.sequences, rows.sentences, rows.roles):
-        # none has more values in a row than the row has tokens; padding has sequence -1
-        sentences = sentences * (length + 1) + column + 1
-    return TokenLayout(sentences=sentences.flatten(), positions=rows.positions.flatten())
-
-
-def original_ids(batch: Batch) -> Tensor:
-    """(B * L,) the ids of the main rows before masking."""
-    filled = max((stop for _, stop in batch.target_slices.values()), default=0)
-    return batch.rows.ids.flatten().scatter(
-        0, batch.target_positions[:filled], batch.targets[:filled]
-    )

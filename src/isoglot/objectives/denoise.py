@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from typing_extensions import override
 
 from isoglot.errors import require
 from isoglot.objectives.seq2seq import Seq2SeqObjective, build_source, build_target
+from isoglot.ranges import Probability, Range
 from isoglot.types import IntArray, Sequence, Text
 
 if TYPE_CHECKING:
@@ -36,24 +37,20 @@ class Denoise(Seq2SeqObjective):
     reads: ClassVar[tuple[str, ...]] = ("text",)
     paper: ClassVar[str] = "XLM; MLM-GC A.2.2"
 
-    max_shuffle_distance: float = 3.0
+    max_shuffle_distance: Annotated[float, Range(0, 1e6)] = 3.0
     """How far a word may move, in words; 0 keeps the order."""
-    word_dropout_prob: float = 0.1
+    word_dropout_prob: Annotated[float, Range(0, 1, below=True)] = 0.1
     """Probability that a word is dropped; at least one stays."""
-    word_blanking_prob: float = 0.1
+    word_blanking_prob: Probability = 0.1
     """Probability that a word becomes mask tokens."""
-    weight_schedule: tuple[tuple[int, float], ...] = ((0, 1.0), (100_000, 0.1), (300_000, 0.0))
+    weight_schedule: tuple[
+        tuple[Annotated[int, Range(0, 10**9)], Annotated[float, Range(0, 1e6)]], ...
+    ] = ((0, 1.0), (100_000, 0.1), (300_000, 0.0))
     """[step of the stage, factor of its weight], interpolated linearly."""
 
+    @override
     def __post_init__(self) -> None:
-        require(self.max_shuffle_distance >= 0, "denoise.max_shuffle_distance must not be negative")
-        require(
-            0 <= self.word_dropout_prob < 1,
-            "denoise.word_dropout_prob must be at least 0 and below 1",
-        )
-        require(
-            0 <= self.word_blanking_prob <= 1, "denoise.word_blanking_prob must be between 0 and 1"
-        )
+        Seq2SeqObjective.__post_init__(self)
         steps = [step for step, _ in self.weight_schedule]
         rising = len(steps) > 0 and all(a < b for a, b in pairwise(steps))
         require(rising, "denoise.weight_schedule needs [step, factor] pairs by step")

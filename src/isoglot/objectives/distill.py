@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -29,14 +29,16 @@ from torch.utils.checkpoint import checkpoint
 from typing_extensions import override
 
 from isoglot.errors import CorpusError, RecipeError, nearest, require
+from isoglot.folders import model_folder
+from isoglot.languages import find
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
 from isoglot.models.lm_head import select_positions
-from isoglot.models.loading import local_folder
 from isoglot.objectives.base import ForwardResult, Inference, LossSum, Objective, ObjectiveModule
 from isoglot.objectives.contrast.pooling import check_layer, pool
 from isoglot.objectives.masking import build_sequence
 from isoglot.objectives.token_alignment import TokenizerPair, shared_tokens
+from isoglot.ranges import Range, Temperature
 from isoglot.types import IGNORE, IntArray, Sequence
 
 if TYPE_CHECKING:
@@ -61,22 +63,22 @@ class Distill(Objective):
     base_markers: ClassVar[tuple[str, ...]] = (STUDENT,)
 
     teacher: str | None = None
-    """Folder or Hugging Face name of the teacher, a masked language model with its tokenizer."""
+    """Folder, run or Hugging Face name of the teacher, a masked language model with tokenizer."""
     languages: tuple[str, ...] = ("en",)
     """The languages of the teacher; texts in others are not distilled."""
     match: Literal["word_states", "sentence_mean", "logits"] = "word_states"
     """Match hidden states of words, the mean hidden state, or predictions of masked words."""
-    layer: int | None = None
+    layer: Annotated[int | None, Range(-1000, 1000)] = None
     """The student's layer that is compared with the teacher's last; none means the last."""
-    temperature: float = 2.0
+    temperature: Temperature = 2.0
     """Logits: both sides are divided by it."""
-    max_tokens: int = 512
+    max_tokens: Annotated[int, Range(3, 2**17)] = 512
     """Most tokens of the teacher's input, special ones included."""
 
+    @override
     def __post_init__(self) -> None:
-        require(self.temperature > 0, "distill.temperature must be above 0")
+        Objective.__post_init__(self)
         require(len(self.languages) > 0, "distill.languages must name a language")
-        require(self.max_tokens >= 3, "distill.max_tokens must be 3 or more")
         require(
             self.layer is None or self.match != "logits",
             "distill.layer: logits come from the last layer; remove it",
@@ -87,8 +89,17 @@ class Distill(Objective):
         return ("mlm",)
 
     @override
+    def models(self) -> tuple[str, ...]:
+        if self.teacher is None:
+            raise RecipeError(
+                "objectives.distill.teacher: name the model to learn from, a folder with its "
+                "tokenizer or a Hugging Face name."
+            )
+        return (self.teacher,)
+
+    @override
     def accepts_language(self, language: str) -> bool:
-        return language in self.languages
+        return find(language, self.languages) is not None
 
     @override
     def lengths(self, sizes: IntArray) -> IntArray:
@@ -96,23 +107,20 @@ class Distill(Objective):
 
     @override
     def prepare(self, corpus: Corpus, progress: Progress | None = None) -> Objective:
-        if self.teacher is None:
-            raise RecipeError(
-                "objectives.distill.teacher: name the model to learn from, a folder with its "
-                "tokenizer or a Hugging Face name."
+        (named,) = self.models()
+        found = [find(language, corpus.languages) for language in self.languages]
+        languages = [language for language in found if language is not None]
+        if not languages:
+            raise CorpusError(
+                f"objectives.distill.languages: {corpus.folder} has none of "
+                f"{', '.join(self.languages)}; {nearest(self.languages[0], corpus.languages)}"
             )
-        for language in self.languages:
-            if language not in corpus.languages:
-                raise CorpusError(
-                    f"objectives.distill.languages: {corpus.folder} has nothing for "
-                    f"{language!r}; {nearest(language, corpus.languages)}"
-                )
-        teacher = str(local_folder(self.teacher))
+        teacher = str(model_folder(named))
         settings = {field.name: getattr(self, field.name) for field in fields(Distill)}
         return PreparedDistill(
             **{**settings, "teacher": teacher},
             tokenizers=TokenizerPair(str(corpus.tokenizer_folder), teacher),
-            language_ids=tuple(corpus.languages.index(language) for language in self.languages),
+            language_ids=tuple(corpus.languages.index(language) for language in languages),
         )
 
     @override

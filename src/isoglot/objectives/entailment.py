@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from isoglot.errors import CorpusError
+from isoglot.models.objective_heads import ObjectiveHead
 from isoglot.objectives.base import ForwardResult, LossSum, ObjectiveModule
 from isoglot.objectives.contrast.descriptions import (
     DescriptionContrast,
@@ -75,7 +76,7 @@ class ObjectEntailment(DescriptionObjective):
     @override
     def build_module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:
         check_layer(self.name, self.layer, encoder)
-        relations = corpus.knowledge.manifest.relations
+        relations = corpus.knowledge.relations["relation"].tolist()
         if not relations:
             raise CorpusError(
                 f"{corpus.knowledge.folder} has no relations, which {self.name!r} reads. "
@@ -89,10 +90,12 @@ class ObjectEntailment(DescriptionObjective):
 class ObjectContrast(DescriptionContrast):
     """The model half: embeddings of the relations, two heads and a queue."""
 
-    def __init__(self, settings: ObjectEntailment, encoder: Encoder, relations: int) -> None:
+    def __init__(self, settings: ObjectEntailment, encoder: Encoder, relations: list[int]) -> None:
+        """`relations` are P numbers; the n-th has row n of the embeddings."""
         super().__init__(settings, encoder)
         self.settings = settings
-        self.relations = nn.Embedding(relations, encoder.hidden_size)
+        self._head_settings["relations"] = relations
+        self.relations = nn.Embedding(len(relations), encoder.hidden_size)
         nn.init.normal_(self.relations.weight, std=encoder.model.config.initializer_range)
 
     @override
@@ -110,16 +113,17 @@ class ObjectContrast(DescriptionContrast):
             negatives = replace(negatives, excluded=negatives.excluded | known)
         found = info_nce(queries, keys, negatives, temperature=self.settings.temperature)
         self.hold(keys, entities)
-        return LossSum(total=found.losses.sum(), metrics={"accuracy": found.correct.sum()})
+        return LossSum(total=found.losses.sum(), metrics=found.metrics())
 
 
 class RelationClassifier(ObjectiveModule):
     """The ablation: cross-entropy of the relation, from the concatenated descriptions."""
 
-    def __init__(self, settings: ObjectEntailment, encoder: Encoder, relations: int) -> None:
+    def __init__(self, settings: ObjectEntailment, encoder: Encoder, relations: list[int]) -> None:
         super().__init__()
         self.layer, self.pooling = settings.layer, settings.pooling
-        self.relations = nn.Linear(2 * encoder.hidden_size, relations)
+        self._numbers = relations
+        self.relations = nn.Linear(2 * encoder.hidden_size, len(relations))
 
     @override
     def loss(self, result: ForwardResult) -> LossSum:
@@ -134,6 +138,11 @@ class RelationClassifier(ObjectiveModule):
             total = F.cross_entropy(scores, targets, reduction="sum")
         correct = (scores.detach().argmax(dim=1) == targets).sum().to(total.dtype)
         return LossSum(total=total, metrics={"accuracy": correct})
+
+    @override
+    def exported_head(self) -> ObjectiveHead:
+        told = {"layer": self.layer, "pooling": self.pooling, "classified": self._numbers}
+        return ObjectiveHead(told, dict(self.state_dict()))
 
 
 def known_among(known: Tensor, counts: Tensor, items: Tensor) -> Tensor:

@@ -121,7 +121,7 @@ class EntityContrast(DescriptionContrast):
         if len(result.target_losses):
             # the mean over tokens counts as much as the mean over mentions
             total = total + result.target_losses.mean() * len(queries)
-        return LossSum(total=total, metrics={"accuracy": found.correct.sum()})
+        return LossSum(total=total, metrics=found.metrics())
 
     def _released(self, queries: Tensor, keys: Tensor, entities: Tensor) -> ContrastResult:
         """The released code's negatives: the other queries, the other keys and the queue."""

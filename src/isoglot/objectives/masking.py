@@ -14,12 +14,13 @@ high PMI and the single tokens between them (PMI-Masking). Of the chosen tokens 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
 from isoglot.corpus.cooccurrence.phrases import PhraseConfig, Phrases, phrases_of
 from isoglot.errors import require
+from isoglot.ranges import Probability, Range, check_ranges
 from isoglot.types import IGNORE, BoolArray, IntArray, LongArray, Sequence
 
 if TYPE_CHECKING:
@@ -34,17 +35,17 @@ if TYPE_CHECKING:
 class Masking:
     """Settings of masking."""
 
-    rate: float = 0.15
+    rate: Annotated[float, Range(0, 1, above=True)] = 0.15
     """Share of the tokens to predict."""
     unit: Literal["token", "word", "span", "pmi"] = "token"
     """Mask single tokens, whole words, spans of geometric length, or phrases of high PMI."""
-    mask_replace_prob: float = 0.8
+    mask_replace_prob: Probability = 0.8
     """Probability that a chosen token is replaced by the mask token."""
-    random_replace_prob: float = 0.1
+    random_replace_prob: Probability = 0.1
     """Probability that a chosen token is replaced by a random token; the rest stay."""
-    span_p: float = 0.2
+    span_p: Annotated[float, Range(0, 1, above=True)] = 0.2
     """Spans: the parameter of the geometric distribution of lengths (mean 1/p, before the cut)."""
-    span_max_tokens: int = 10
+    span_max_tokens: Annotated[int, Range(1, 1000)] = 10
     """Spans: most tokens of a span."""
     phrases: str | None = None
     """PMI: a file of phrases; none means those found in the corpus, which are stored with it."""
@@ -52,16 +53,16 @@ class Masking:
     """PMI: which n-grams become phrases if no file is given."""
 
     def __post_init__(self) -> None:
-        require(0 < self.rate <= 1, "masking.rate must be above 0 and at most 1")
+        check_ranges(self)
         check_replace_probs("masking", self.mask_replace_prob, self.random_replace_prob)
-        require(0 < self.span_p <= 1, "masking.span_p must be above 0 and at most 1")
-        require(self.span_max_tokens >= 1, "masking.span_max_tokens must be 1 or more")
 
     def prepare(self, corpus: Corpus, progress: Progress | None = None) -> Self:
         """The settings with a phrase file; phrases are found in the corpus unless given."""
-        if self.unit != "pmi" or self.phrases is not None:
+        if self.unit != "pmi":
             return self
-        return replace(self, phrases=str(phrases_of(corpus, self.pmi, progress)))
+        file = self.phrases or str(phrases_of(corpus, self.pmi, progress))
+        Phrases.open(file)  # a damaged file is refused before training
+        return replace(self, phrases=file)
 
     def num_masked(self, lengths: IntArray) -> IntArray:
         """How many of this many tokens are masked."""
@@ -155,7 +156,6 @@ def rounded_share(rate: float, lengths: IntArray) -> IntArray:
 
 def check_replace_probs(name: str, mask: float, random: float) -> None:
     """Two probabilities whose rest keeps the token."""
-    require(min(mask, random) >= 0, f"{name}'s replacement probabilities must not be negative")
     require(mask + random <= 1, f"{name}'s replacement probabilities must add up to at most 1")
 
 

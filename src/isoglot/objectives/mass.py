@@ -17,7 +17,7 @@ the decoder's first token wherever the fragment is, in place of an embedding on 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from typing_extensions import override
@@ -25,6 +25,7 @@ from typing_extensions import override
 from isoglot.errors import require
 from isoglot.objectives.masking import Masking, check_replace_probs, rounded_share
 from isoglot.objectives.seq2seq import NUM_SPECIAL, Seq2SeqObjective, build_fragment, build_source
+from isoglot.ranges import Probability, Range
 from isoglot.types import IntArray, Sequence, Text
 
 if TYPE_CHECKING:
@@ -43,23 +44,23 @@ class MASS(Seq2SeqObjective):
     reads: ClassVar[tuple[str, ...]] = ("text",)
     paper: ClassVar[str] = "MASS; MLM-GC A.1"
 
-    rate: float = 0.5
+    rate: Annotated[float, Range(0, 1, above=True)] = 0.5
     """Share of a sentence that is masked."""
-    at_start: float = 0.2
+    at_start: Probability = 0.2
     """Share of the fragments that begin with the sentence."""
-    at_end: float = 0.2
+    at_end: Probability = 0.2
     """Share of the fragments that end with the sentence; the others are anywhere."""
     length: Literal["sentence", "batch"] = "sentence"
     """A fragment's length is a share of its sentence, or of the batch's longest (MASS's code)."""
-    mask_replace_prob: float = 0.8
+    mask_replace_prob: Probability = 0.8
     """Probability that a token of the fragment is replaced by the mask token."""
-    random_replace_prob: float = 0.1
+    random_replace_prob: Probability = 0.1
     """Probability that it is replaced by a random token; the rest stay."""
 
+    @override
     def __post_init__(self) -> None:
-        require(0 < self.rate <= 1, "mass.rate must be above 0 and at most 1")
+        Seq2SeqObjective.__post_init__(self)
         shares = (self.at_start, self.at_end)
-        require(min(shares) >= 0, "mass.at_start and mass.at_end must not be negative")
         require(sum(shares) <= 1, "mass.at_start and mass.at_end must add up to at most 1")
         check_replace_probs(self.name, self.mask_replace_prob, self.random_replace_prob)
 

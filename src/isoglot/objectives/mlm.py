@@ -6,12 +6,16 @@ tokens. BERT (Devlin et al., 2019), multilingual as in XLM section 3.3. Where we
 of masked tokens is exactly 15 % of the length, not 15 % in expectation.
 
     [CLS] a [MASK] c d [SEP]      rule: full
+
+In an encoder-decoder, whose languages are tokens, `start_with: language` tells MLM the language:
+
+    <en>  a [MASK] c d [SEP]
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from typing_extensions import override
@@ -39,10 +43,17 @@ class MLM(Objective):
 
     masking: Masking = field(default_factory=Masking)
     """Which tokens are masked, and how."""
+    start_with: Literal["cls", "language"] = "cls"
+    """A text's first token: [CLS], or its language's token, which models with a decoder have."""
 
     @override
     def prepare(self, corpus: Corpus, progress: Progress | None = None) -> Self:
         return replace(self, masking=self.masking.prepare(corpus, progress))
+
+    @property
+    @override
+    def uses_language_tokens(self) -> bool:  # type: ignore[override]
+        return self.start_with == "language"
 
     @override
     def lengths(self, sizes: IntArray) -> IntArray:
@@ -63,4 +74,15 @@ class MLM(Objective):
             assert isinstance(example, Text)
             text = build_sequence(example.ids, example.language, vocabulary, example.sentences)
             sequences = [text]
-        return tuple(apply_mask(one, self.masking, vocabulary, rng) for one in sequences)
+        return tuple(
+            self.name_languages(apply_mask(one, self.masking, vocabulary, rng), vocabulary)
+            for one in sequences
+        )
+
+    def name_languages(self, sequence: Sequence, vocabulary: Vocabulary) -> Sequence:
+        """The sequence with language tokens in the place of [CLS], where the settings ask."""
+        if self.start_with == "cls":
+            return sequence
+        tokens = vocabulary.language_token(0) + sequence.languages
+        named = np.where(sequence.ids == vocabulary.cls, tokens, sequence.ids)
+        return replace(sequence, ids=named.astype(np.int32))

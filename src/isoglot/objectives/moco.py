@@ -192,7 +192,7 @@ class MomentumContrast(QueueModule):
         if self.settings.symmetric:
             found = found.mean_with(self._contrast(keys, queries, items.flip(1)))
         self.hold(keys, items)
-        return LossSum(total=found.losses.sum(), metrics={"accuracy": found.correct.sum()})
+        return LossSum(total=found.losses.sum(), metrics=found.metrics())
 
     @override
     def after_step(self, *, taken: bool) -> None:

@@ -10,13 +10,14 @@ Each side begins with a token of its language:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from typing_extensions import override
 
 from isoglot.objectives.base import Objective, ObjectiveModule, TokenPrediction
 from isoglot.objectives.masking import new_sequence
+from isoglot.ranges import Range
 from isoglot.types import IGNORE, IntArray, LongArray, Sequence
 
 if TYPE_CHECKING:
@@ -33,8 +34,9 @@ class Seq2SeqObjective(Objective):
     """Settings of objectives with a decoder."""
 
     uses_decoder: ClassVar[bool] = True
+    uses_language_tokens: ClassVar[bool] = True
 
-    label_smoothing: float = 0.0
+    label_smoothing: Annotated[float, Range(0, 1, below=True)] = 0.0
     """The share of each target that is spread over all tokens, in training."""
 
     @override

@@ -1,8 +1,8 @@
 """Translation language modelling: mask tokens of both sides of a translation pair.
 
 Reads a pair of the parallel stream as one sequence and predicts masked tokens of either side from
-both. XLM (Conneau and Lample, 2019) section 3.3. Positions restart at the second sentence as in
-XLM (`positions: reset`), or run on as in PPA section 2.1 (`continuous`); language ids are optional.
+both. XLM (Conneau and Lample, 2019) section 3.4. Positions restart at the second sentence as in
+XLM (`positions: reset`), or run on as in PPA section 2.2 (`continuous`); language ids are optional.
 
     separator: both     [CLS] a b [SEP] [CLS] x y [SEP]    XLM: each keeps its two delimiters
     separator: double   [CLS] a b [SEP] [SEP] x y [SEP]    XLM-R's pair format
@@ -11,7 +11,7 @@ XLM (`positions: reset`), or run on as in PPA section 2.1 (`continuous`); langua
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -67,8 +67,12 @@ class TLM(MLM):
         )
         sequence = new_sequence(
             ids,
-            np.where(self.language_ids, languages, NO_LANGUAGE),
+            languages.astype(np.int32),
             positions=positions,
             sentences=np.repeat([0, 1], [len(first), len(second)]).astype(np.int32),
         )
-        return (apply_mask(sequence, self.masking, vocabulary, rng),)
+        masked = apply_mask(sequence, self.masking, vocabulary, rng)
+        sequence = self.name_languages(masked, vocabulary)
+        if not self.language_ids:
+            sequence = replace(sequence, languages=np.full(len(ids), NO_LANGUAGE, np.int32))
+        return (sequence,)

@@ -7,23 +7,26 @@ RUN/transplanted (MetaXLM, Chi et al., 2021, section 3.2); the run continues fro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import os
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from accelerate import Accelerator
 from rich.console import Console
 
+from isoglot.batching.loader import worker_note
 from isoglot.batching.mixture import key_of
 from isoglot.corpus import Corpus
-from isoglot.errors import CheckpointError, CorpusError
+from isoglot.errors import CorpusError
+from isoglot.folders import model_folder
 from isoglot.objectives.base import Objective
-from isoglot.pretraining import checkpoint
-from isoglot.pretraining.config import PretrainConfig, objectives_of
+from isoglot.pretraining.config import PretrainConfig, objectives_of, objectives_to_fit
 from isoglot.pretraining.export import Exporter
-from isoglot.pretraining.runtime import enable_determinism, make_accelerator
-from isoglot.pretraining.stage_data import num_steps
+from isoglot.pretraining.requirements import TRANSPLANTED, check_corpus, has_begun
+from isoglot.pretraining.runtime import enable_determinism
+from isoglot.pretraining.stage_data import describe_missing, num_steps, with_target_languages
 from isoglot.pretraining.train_module import Seq2SeqTrainModule, TrainModule
 from isoglot.pretraining.writers import PrepareProgress
 
@@ -32,9 +35,6 @@ if TYPE_CHECKING:
 
     from isoglot.models.config import ModelConfig
     from isoglot.models.transplant.report import TransplantReport
-
-TRANSPLANTED = "transplanted"
-"""Folder of a run with the model that was given the corpus's vocabulary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +55,18 @@ class RunContext:
     """Steps of each stage."""
     module: TrainModule
     exporter: Exporter
+    told: set[str] = field(default_factory=set)
+    """Sentences that were told and are not told again."""
 
-    def warn(self, message: str) -> None:
+    @property
+    def known_objectives(self) -> dict[str, Objective]:
+        """The objectives that are trained, and those whose sequences must only fit the rows."""
+        return {**objectives_to_fit(self.config), **self.objectives}
+
+    def warn(self, message: str, *, kind: Literal["note", "warning"] = "note") -> None:
         """Tell the user something about the run."""
-        self.console.print(f"[yellow]note[/]: {message}", highlight=False, soft_wrap=True)
+        label = "[yellow]note[/]" if kind == "note" else "[bold red]warning[/]"
+        self.console.print(f"{label}: {message}", highlight=False, soft_wrap=True)
 
 
 def build_run(
@@ -68,31 +76,28 @@ def build_run(
     name: str,
     recipe_text: str | None,
     console: Console,
+    accelerator: Accelerator,
 ) -> RunContext:
     """Build everything that a run needs before its first stage."""
-    _check_folder(folder)
-    accelerator = make_accelerator(config, folder)
+    check_corpus(config, corpus)
     if not accelerator.is_main_process:
         console = Console(quiet=True)
     if accelerator.device.type == "cuda" and config.deterministic:
         enable_determinism()
     torch.manual_seed(key_of(config.seed, "weights") >> 1)
+    if (missing := describe_missing(config, corpus)) is not None:
+        console.print(f"[yellow]note[/]: {missing}", highlight=False, soft_wrap=True)
+    config = with_target_languages(config, corpus)
     # tables that an objective computes from the corpus are made by one process, and kept
     with accelerator.main_process_first():
         progress = PrepareProgress(console)
         objectives = {
             name: found.prepare(corpus, progress) for name, found in objectives_of(config).items()
         }
-    steps = [
-        num_steps(stage, corpus, objectives, config.batch, seed=config.seed, number=number)
-        for number, stage in enumerate(config.stages)
-    ]
+    steps = _steps_of_stages(config, corpus, objectives)
     # one process transplants; a run that has begun has been transplanted
-    begun = (folder / TRANSPLANTED / "config.json").is_file() and (
-        checkpoint.latest(folder / "checkpoints") is not None
-    )
     with accelerator.main_process_first():
-        transplant_now = accelerator.is_main_process and not begun
+        transplant_now = accelerator.is_main_process and not has_begun(folder)
         model = resolve_init(config, corpus, folder, console, transplant_now=transplant_now)
     module = build_train_module(model, objectives, corpus, row_length=config.batch.row_length)
     module.to(accelerator.device)
@@ -106,7 +111,7 @@ def build_run(
         recipe_text=recipe_text,
         console=console,
     )
-    return RunContext(
+    context = RunContext(
         config=config,
         corpus=corpus,
         folder=folder,
@@ -119,17 +124,20 @@ def build_run(
         module=module,
         exporter=exporter,
     )
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", accelerator.num_processes))
+    if note := worker_note(config.loader, local):
+        context.warn(note)
+    return context
 
 
-def _check_folder(folder: Path) -> None:
-    """Refuse a run's folder that is a file or holds a model."""
-    if (folder / "config.json").is_file():
-        raise CheckpointError(
-            f"{folder} holds a model, not a run. Choose another folder with --out."
-        )
-    for place in (folder, *folder.parents):
-        if place.is_file():
-            raise CheckpointError(f"{place} is a file. Choose a folder with --out.")
+def _steps_of_stages(
+    config: PretrainConfig, corpus: Corpus, objectives: dict[str, Objective]
+) -> list[int]:
+    known = {**objectives_to_fit(config), **objectives}
+    return [
+        num_steps(stage, corpus, known, config.batch, seed=config.seed, number=number)
+        for number, stage in enumerate(config.stages)
+    ]
 
 
 def resolve_init(
@@ -148,16 +156,18 @@ def resolve_init(
         IsoglotError: the model has another vocabulary than the corpus, or cannot be transplanted.
     """
     source = config.model.init_from
-    if source is None or config.transplant is None:
-        _check_tokenizer(config.model, corpus)
+    if source is None:
         return config.model
+    if config.transplant is None:
+        model = replace(config.model, init_from=str(model_folder(source)))
+        _check_tokenizer(model, corpus)
+        return model
     if transplant_now:
-        from isoglot.models.loading import local_folder
         from isoglot.models.transplant.run import transplant
 
         seed = key_of(config.seed, "transplant", config.transplant.seed) >> 1
         report = transplant(
-            local_folder(source),
+            model_folder(source),
             corpus.tokenizer_folder,
             folder / TRANSPLANTED,
             replace(config.transplant, seed=seed),
@@ -174,16 +184,14 @@ def _transplant_summary(source: str, report: TransplantReport) -> str:
 
 def _check_tokenizer(model: ModelConfig, corpus: Corpus) -> None:
     """Refuse a folder to start from whose tokenizer is not the corpus's (language tokens apart)."""
-    from transformers import AutoConfig
-
+    from isoglot.models.loading import load_config
     from isoglot.models.seq2seq_loading import is_seq2seq
 
-    if model.init_from is None or not Path(model.init_from).is_dir():
-        return
+    assert model.init_from is not None
     if model.decoder is None or not is_seq2seq(model.init_from):
         corpus.check_tokenizer(model.init_from)
         return
-    found = getattr(AutoConfig.from_pretrained(model.init_from), "base_tokenizer", None)
+    found = getattr(load_config(model.init_from), "base_tokenizer", None)
     if found is not None and found != corpus.manifest.tokenizer.fingerprint:
         raise CorpusError(
             f"{model.init_from} was trained with another tokenizer than that of {corpus.folder}. "
@@ -240,4 +248,6 @@ def init_decoder(context: RunContext, stage: int) -> None:
 
     first = stage > 0 and uses_decoder(stage) and not any(map(uses_decoder, range(stage)))
     if first and isinstance(context.module, Seq2SeqTrainModule):
-        context.module.seq2seq.init_decoder()
+        before = {name for number in range(stage) for name in config.objectives_in(number)}
+        trained = any(context.objectives[name].uses_language_tokens for name in before)
+        context.module.seq2seq.init_decoder(language_tokens_trained=trained)

@@ -16,14 +16,16 @@ import hashlib
 import json
 import shutil
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from isoglot import json_text
 from isoglot.atomic import replace_folder
-from isoglot.errors import CheckpointError, require
+from isoglot.errors import CheckpointError
+from isoglot.ranges import NumSteps, Range, check_ranges
 from isoglot.types import Cursor, Draw
 
 if TYPE_CHECKING:
@@ -43,14 +45,13 @@ _WEIGHTS, _OPTIMIZER, _STATE = "weights.safetensors", "optimizer.safetensors", "
 class CheckpointConfig:
     """When checkpoints are written."""
 
-    every_steps: int = 1000
+    every_steps: NumSteps = 1000
     """Steps between two checkpoints; the last step always gets one."""
-    keep: int = 2
+    keep: Annotated[int, Range(1, 10**6)] = 2
     """How many of the newest to keep."""
 
     def __post_init__(self) -> None:
-        require(self.every_steps >= 1, "checkpoint.every_steps must be 1 or more")
-        require(self.keep >= 1, "checkpoint.keep must be 1 or more")
+        check_ranges(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,35 +124,52 @@ class Checkpoint:
         """Verify it; raises a `CheckpointError` if it is damaged."""
         self.place = place
         self._content = _verify(place)
-
-    @property
-    def state(self) -> TrainState:
-        """The progress that it was written at."""
-        content, cursor = self._content, self._content["cursor"]
-        return TrainState(
-            stage=content["stage"],
-            step=content["step"],
-            total_steps=content["total_steps"],
-            tokens=content["tokens"],
-            cursor=Cursor(
-                step=cursor["step"],
-                counters=tuple(cursor["counters"]),
-                pending=tuple(Draw(*draw) for draw in cursor["pending"]),
-            ),
-            corpus_fingerprint=content["corpus_fingerprint"],
-            recipe_fingerprint=content["recipe_fingerprint"],
-        )
+        try:
+            self.state = _state(self._content)
+            """The progress that it was written at."""
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"{place / _STATE} is not what a checkpoint has ({error!r})."
+            ) from error
 
     def restore(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Load its tensors into the module and the optimizer."""
-        weights = load_file(self.place / _WEIGHTS)
-        for alias, kept in self._content["aliases"].items():
-            weights[alias] = weights[kept]
         try:
+            weights = load_file(self.place / _WEIGHTS)
+            for alias, kept in self._content["aliases"].items():
+                weights[alias] = weights[kept]
             module.load_state_dict(weights)
-        except RuntimeError as error:
+            moments = load_file(self.place / _OPTIMIZER)
+            _restore(optimizer, module, moments, self._content["optimizer"])
+        except (RuntimeError, *_WRONG_CONTENT) as error:
             raise CheckpointError(f"{self.place} was written by another model: {error}") from error
-        _restore(optimizer, module, load_file(self.place / _OPTIMIZER), self._content["optimizer"])
+
+
+_WRONG_CONTENT = (SafetensorError, OSError, AttributeError, KeyError, TypeError, ValueError)
+
+
+def _state(content: dict[str, Any]) -> TrainState:
+    """The progress in state.json; a `TypeError` if a number is none."""
+    cursor = content["cursor"]
+    state = TrainState(
+        stage=content["stage"],
+        step=content["step"],
+        total_steps=content["total_steps"],
+        tokens=content["tokens"],
+        cursor=Cursor(
+            step=cursor["step"],
+            counters=tuple(cursor["counters"]),
+            pending=tuple(Draw(*draw) for draw in cursor["pending"]),
+        ),
+        corpus_fingerprint=content["corpus_fingerprint"],
+        recipe_fingerprint=content["recipe_fingerprint"],
+    )
+    numbers = (state.stage, state.step, state.total_steps, state.tokens, state.cursor.step)
+    if not all(type(one) is int and one >= 0 for one in (*numbers, *state.cursor.counters)):
+        raise TypeError("a count is no number from 0 on")
+    if not isinstance(state.corpus_fingerprint, str):
+        raise TypeError("a fingerprint is no text")
+    return state
 
 
 def latest_valid(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
@@ -195,13 +213,17 @@ def _verify(place: Path) -> dict[str, Any]:
     text = text.removesuffix("\n")
     if hashlib.sha256(text.encode()).hexdigest() != digest:
         raise CheckpointError(f"{file} is damaged: its SHA-256 is not the recorded one.")
-    content: dict[str, Any] = json.loads(text)
-    if content["format"] != FORMAT:
+    try:
+        content: dict[str, Any] = json_text.parse(text)
+        written, hashes = content["format"], dict(content["sha256"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{file} is not what a checkpoint has ({error!r}).") from error
+    if written != FORMAT:
         raise FormatError(
-            f"{place} has format {content['format']} and this version reads {FORMAT}: "
+            f"{place} has format {written} and this version reads {FORMAT}: "
             f"resume it with the version of Isoglot that wrote it, or start a new run."
         )
-    for name, expected in content["sha256"].items():
+    for name, expected in hashes.items():
         if not (place / name).is_file():
             raise CheckpointError(f"{place / name} is missing.")
         if _sha256(place / name) != expected:

@@ -6,21 +6,22 @@ Each part of the library owns its settings class; this file composes them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from accelerate.utils import LoggerType
+from typing_extensions import override
 
 from isoglot.batching.loader import LoaderConfig
 from isoglot.batching.mixture import key_of
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import StreamConfig
-from isoglot.errors import RecipeError, nearest, require
+from isoglot.errors import RecipeError, nearest, require, require_name
 from isoglot.models.config import ExportConfig, ModelConfig
 from isoglot.models.transplant.config import TransplantConfig
 from isoglot.objectives import Objective, find_objective
-from isoglot.objectives.camlm import check_slot_positions
 from isoglot.pretraining.checkpoint import CheckpointConfig
 from isoglot.pretraining.optimizer import OptimizerConfig
+from isoglot.ranges import NumSteps, Range, Seed, check_ranges
 
 if TYPE_CHECKING:
     from isoglot.corpus import Corpus
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 class StageConfig:
     """One stage of training: its streams and its length. Weights carry over from stage to stage."""
 
-    steps: int | None = None
+    steps: Annotated[int | None, Range(1, 10**9)] = None
     """Optimizer steps of this stage; none: `epochs` decides."""
-    epochs: float | None = None
+    epochs: Annotated[float | None, Range(0, 1e6, above=True)] = None
     """Passes over the examples of the streams; with `steps` too, the shorter of both counts."""
     streams: dict[str, StreamConfig]
     """The streams it draws from, each with the objectives that read it."""
@@ -43,9 +44,10 @@ class StageConfig:
 
     def __post_init__(self) -> None:
         require(self.steps is not None or self.epochs is not None, "a stage needs steps, or epochs")
-        require(self.steps is None or self.steps >= 1, "a stage needs steps: 1 or more")
-        require(self.epochs is None or self.epochs > 0, "a stage needs epochs: above 0")
+        check_ranges(self)
         require(len(self.streams) > 0, "a stage needs a stream to draw from")
+        for name in self.streams:
+            require_name(name, "streams")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,18 +64,17 @@ class LossConfig:
 class LoggingConfig:
     """What is recorded during training."""
 
-    every_steps: int = 1
+    every_steps: NumSteps = 1
     """Steps between two lines of metrics.jsonl."""
-    validate_every_steps: int = 1000
+    validate_every_steps: Annotated[int, Range(0, 10**9)] = 1000
     """Steps between two validations on the held-out text of each language; 0: only at the end."""
-    validate_examples: int = 200
+    validate_examples: Annotated[int, Range(1, 10**9)] = 200
     """Held-out examples of each language to validate on."""
     trackers: tuple[str, ...] = ("tensorboard",)
     """Trackers of accelerate to send metrics to (tensorboard, wandb, ...); none is fine."""
 
     def __post_init__(self) -> None:
-        require(self.every_steps >= 1, "logging.every_steps must be 1 or more")
-        require(self.validate_every_steps >= 0, "logging.validate_every_steps must not be negative")
+        check_ranges(self)
         known = [str(kind.value) for kind in LoggerType if kind.value != "all"]
         for name in self.trackers:
             require(name in known, f"there is no tracker {name!r}: {nearest(name, known)}")
@@ -111,11 +112,15 @@ class PretrainConfig:
     """On a GPU, use only deterministic kernels, for exact resume."""
     compile: bool | None = None
     """Compile the encoder; none: on a GPU."""
-    seed: int = 0
+    seed: Seed = 0
     """Random seed of the data order, masks, new weights and dropout."""
 
     def __post_init__(self) -> None:
+        check_ranges(self)
         require(len(self.stages) > 0, "a recipe needs a stage")
+        for name in self.objectives:
+            require_name(name, "objectives")
+        self.model.check_source()
         require(
             self.transplant is None or self.model.init_from is not None,
             "transplant: name the model to transplant with model.init_from, or leave it out.",
@@ -179,14 +184,22 @@ def objectives_of(config: PretrainConfig) -> dict[str, Objective]:
                         f"the stream {stream.kind!r}."
                     )
                 found[name] = objective
-    check_slot_positions(found)
-    writing = [name for name, objective in found.items() if objective.uses_decoder]
-    if writing and config.model.decoder is None:
-        raise RecipeError(
-            f"the objective {writing[0]!r} needs a decoder, and the model is an encoder. Set "
-            "model.decoder: {} for one with the encoder's shape."
-        )
+    for objective in found.values():
+        objective.check_together(found)
+    for name, objective in found.items():
+        if objective.uses_language_tokens and config.model.decoder is None:
+            needs = "a decoder" if objective.uses_decoder else "language tokens (start_with)"
+            raise RecipeError(
+                f"the objective {name!r} needs {needs}, and the model is an encoder. Set "
+                "model.decoder: {} for one with the encoder's shape."
+            )
     return found
+
+
+def objectives_to_fit(config: PretrainConfig) -> dict[str, Objective]:
+    """The objectives that streams name only for the lengths of their sequences (`must_fit`)."""
+    names = {n for stage in config.stages for one in stage.streams.values() for n in one.must_fit}
+    return {name: config.objectives.get(name) or find_objective(name)() for name in sorted(names)}
 
 
 # without slots: a class cannot have two parents that both have them
@@ -200,8 +213,8 @@ class RecipeInfo:
     """One line: what it trains."""
     paper: str = ""
     """The paper it follows."""
-    differs: tuple[str, ...] = ()
-    """Where it differs from the paper, and why."""
+    differs: dict[str, str] = field(default_factory=dict)
+    """Where it differs from the paper, and why, by topic; inherited, null withdraws a topic."""
     corpus: str | None = None
     """The corpus it uses by default: a prepared folder, or a generated one (`testbed`, its English
     part `testbed-en`, or `testbed-zipf`, in which words prefer some neighbours)."""
@@ -210,3 +223,8 @@ class RecipeInfo:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe(PretrainConfig, RecipeInfo):
     """A pre-training run with a name: what a recipe file says."""
+
+    @override
+    def __post_init__(self) -> None:
+        require_name(self.name, "name")
+        PretrainConfig.__post_init__(self)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
 
 from isoglot.errors import RecipeError, require
+from isoglot.ranges import AdamBeta, Probability, Range, check_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,38 +27,32 @@ class OptimizerConfig:
 
     name: Literal["adamw", "lamb"] = "adamw"
     """AdamW (fused) or LAMB (from pytorch_optimizer)."""
-    learning_rate: float = 2e-4
+    learning_rate: Annotated[float, Range(0, 100)] = 2e-4
     """Peak learning rate."""
-    betas: tuple[float, float] = (0.9, 0.98)
+    betas: tuple[AdamBeta, AdamBeta] = (0.9, 0.98)
     """Decay rates of the two moments."""
-    eps: float = 1e-6
+    eps: Annotated[float, Range(0, 1)] = 1e-6
     """Added to the denominator."""
-    weight_decay: float = 0.01
+    weight_decay: Annotated[float, Range(0, 100)] = 0.01
     """Decay of weight matrices and embeddings; biases and norms have none."""
     schedule: Literal["linear", "inverse_sqrt", "cosine", "constant"] = "linear"
     """The course of the learning rate after warm-up."""
-    warmup_steps: int | None = None
+    warmup_steps: Annotated[int | None, Range(0, 10**9)] = None
     """Steps of linear warm-up; none: `warmup_ratio` decides."""
-    warmup_ratio: float | None = None
+    warmup_ratio: Annotated[float | None, Range(0, 1)] = None
     """Warm-up as a share of the stage's steps; if neither is set: 0.1."""
-    min_lr_ratio: float = 0.0
+    warmup_start_ratio: Probability = 0.0
+    """The learning rate that warm-up rises from, as a share of the peak; 1: no warm-up."""
+    min_lr_ratio: Probability = 0.0
     """Linear and cosine: the last learning rate as a share of the peak."""
-    max_grad_norm: float | None = 1.0
+    max_grad_norm: Annotated[float | None, Range(0, 1e9, above=True)] = 1.0
     """Norm that the gradient is clipped to; none: no clipping."""
 
     def __post_init__(self) -> None:
-        require(self.learning_rate >= 0, "optimizer.learning_rate must not be negative")
+        check_ranges(self)
         require(
             self.warmup_steps is None or self.warmup_ratio is None,
             "optimizer.warmup_steps and optimizer.warmup_ratio are both set: set one to null",
-        )
-        require((self.warmup_steps or 0) >= 0, "optimizer.warmup_steps must not be negative")
-        require(
-            0 <= (self.warmup_ratio or 0) <= 1, "optimizer.warmup_ratio must be between 0 and 1"
-        )
-        require(
-            self.max_grad_norm is None or self.max_grad_norm > 0,
-            "optimizer.max_grad_norm must be above 0, or null",
         )
 
     def num_warmup_steps(self, steps: int) -> int:
@@ -71,7 +66,9 @@ def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
     """The learning rate of the step-th step (from 0) of a stage of this many steps."""
     warmup = config.num_warmup_steps(steps)
     if step < warmup:
-        return config.learning_rate * (step + 1) / warmup
+        rising = config.learning_rate * (step + 1) / warmup
+        start = config.warmup_start_ratio
+        return start * config.learning_rate + (1 - start) * rising
     done = (step - warmup) / max(1, steps - warmup)
     factor = {
         "constant": lambda: 1.0,

@@ -14,20 +14,28 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from isoglot.errors import CheckpointError
+from isoglot.atomic import write_text
 from isoglot.pretraining import checkpoint
 from isoglot.pretraining.build import RunContext, build_run, init_decoder
 from isoglot.pretraining.checkpoint import TrainState, check_cursor, checkpoint_to_resume
 from isoglot.pretraining.config import data_fingerprint
+from isoglot.pretraining.interruptions import StopSignal, explained_interruptions
 from isoglot.pretraining.optimizer import make_optimizer, transfer_state
 from isoglot.pretraining.queue_warmup import warm_up_queues
-from isoglot.pretraining.runtime import StepSchedule, StopSignal, wrap_ddp
-from isoglot.pretraining.stage_data import make_loader, open_stage
+from isoglot.pretraining.requirements import check_run
+from isoglot.pretraining.runtime import (
+    StepSchedule,
+    lock_run,
+    make_accelerator,
+    wrap_ddp,
+)
+from isoglot.pretraining.stage_data import describe_length, make_loader, open_stage
 from isoglot.pretraining.train_step import StageContext, training_steps
 from isoglot.pretraining.validation import Validation
 from isoglot.pretraining.writers import (
     ConsoleWriter,
     MetricsFile,
+    RisingLossWriter,
     TrackerWriter,
     Writers,
     step_record,
@@ -83,8 +91,11 @@ def pretrain(
         on_step: called with every step, possibly one step late.
     """
     console = console or Console(stderr=True)
-    context = build_run(config, corpus, folder, name, recipe_text, console)
-    return _Run(context).train(resume=resume, on_step=on_step)
+    check_run(config, folder, resume=resume)
+    accelerator = make_accelerator(config, folder)
+    with lock_run(folder, accelerator):
+        context = build_run(config, corpus, folder, name, recipe_text, console, accelerator)
+        return _Run(context).train(resume=resume, on_step=on_step)
 
 
 class _Run:
@@ -118,7 +129,10 @@ class _Run:
         wrapped = wrap_ddp(self.module, self.accelerator)
         writers = self._writers()
         try:
-            with StopSignal(self.context.console.print) as stop:
+            with (
+                explained_interruptions(self.accelerator.num_processes),
+                StopSignal(self._say) as stop,
+            ):
                 for stage in range(self.state.stage, len(self.config.stages)):
                     optimizer = self._enter_stage(stage, optimizer)
                     context = self._stage_context(wrapped, optimizer, stop)
@@ -129,12 +143,6 @@ class _Run:
         return self._outcome(finished=True)
 
     def _begin(self) -> None:
-        existing = checkpoint.latest(self.context.folder / "checkpoints")
-        if existing is not None:
-            raise CheckpointError(
-                f"{self.context.folder} already holds a run ({existing.name}). Add --resume to "
-                f"continue it, or choose another folder with --out."
-            )
         self._keep_recipe()
         self.accelerator.wait_for_everyone()
 
@@ -166,11 +174,10 @@ class _Run:
         if context.recipe_text is None:
             return
         file = context.folder / "recipe.yaml"
-        if self.state.total_steps and file.is_file():
-            before = file.read_text(encoding="utf-8")
-            if before != context.recipe_text:
-                file.replace(context.folder / f"recipe-until-{self.state.total_steps}.yaml")
-        file.write_text(context.recipe_text, encoding="utf-8")
+        resumed = self.state.total_steps and file.is_file()
+        if resumed and file.read_bytes() != context.recipe_text.encode():
+            file.replace(context.folder / f"recipe-until-{self.state.total_steps}.yaml")
+        write_text(file, context.recipe_text)
 
     def _make_optimizer(self, stage: int) -> torch.optim.Optimizer:
         weights = self.module.weights_of(self.config.objectives_in(stage))
@@ -233,7 +240,7 @@ class _Run:
         loader = make_loader(self.context, opened, stage=stage.stage, seed=self.config.seed)
         check_cursor(self.state.cursor, loader)
         if config.epochs is not None:
-            self._say(f"epochs {config.epochs:g}: {stage.steps:,} steps")
+            self._say(describe_length(config, stage.steps))
         validation = Validation(self.context, config)
         batches = loader.steps(self.state.cursor)
         saved_at = self.state.total_steps
@@ -274,9 +281,10 @@ class _Run:
             ConsoleWriter(
                 context.name, sum(context.num_steps), self.state.total_steps, context.console
             ),
+            RisingLossWriter(context.warn),
         )
         if self.config.logging.trackers:
-            writers.add(TrackerWriter(self.accelerator, context.name))
+            writers.add(TrackerWriter(self.accelerator, context.name, self.config))
         return writers
 
     def _save(self, optimizer: torch.optim.Optimizer) -> None:

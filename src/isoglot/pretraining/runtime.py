@@ -1,4 +1,4 @@
-"""Processes, devices and signals of a run: what `train_step.py` and `run.py` stand on.
+"""Processes and devices of a run: what `train_step.py` and `run.py` stand on.
 
 accelerate chooses the device and the processes; DDP wraps the module. The rest keeps the host from
 waiting: CUDA events and asynchronous copies for losses, and a frozen garbage collector.
@@ -11,10 +11,8 @@ import functools
 import gc
 import inspect
 import os
-import signal
-import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +20,13 @@ import torch
 from accelerate import Accelerator
 from torch.nn.parallel import DistributedDataParallel
 
-from isoglot.errors import IsoglotError
+from isoglot.atomic import replace_file
+from isoglot.errors import IsoglotError, LockedError, WriteError
+from isoglot.locks import lock_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-    from types import FrameType, TracebackType
 
     from torch import Tensor
 
@@ -69,6 +68,21 @@ def any_process(accelerator: Accelerator, flag: bool) -> bool:  # noqa: FBT001
     if accelerator.num_processes == 1:
         return flag
     return bool(accelerator.reduce(torch.tensor(int(flag), device=accelerator.device)))
+
+
+@contextmanager
+def lock_run(folder: Path, accelerator: Accelerator) -> Iterator[None]:
+    """Lock a run's folder; the main process holds the lock, and all end where it is refused."""
+    refused: LockedError | None = None
+    with ExitStack() as stack:
+        if accelerator.is_main_process:
+            try:
+                stack.enter_context(lock_folder(folder))
+            except LockedError as error:
+                refused = error
+        if any_process(accelerator, refused is not None):
+            raise refused or SystemExit(1)  # the main process says why
+        yield
 
 
 @functools.cache
@@ -182,43 +196,6 @@ def to_host_async(values: Tensor) -> Tensor:
     return host.copy_(values, non_blocking=True)
 
 
-class StopSignal:
-    """A context in which SIGTERM and SIGINT request a stop after the current step.
-
-    A second signal interrupts at once.
-    """
-
-    def __init__(self, say: Callable[[str], None] = lambda _: None) -> None:
-        self.requested = False
-        self._say = say
-        self._handlers: dict[int, object] = {}
-
-    def __enter__(self) -> StopSignal:
-        if threading.current_thread() is not threading.main_thread():
-            return self  # Python handles signals in the main thread only
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._handlers[number] = signal.signal(number, self._request)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
-
-    def _request(self, number: int, _: FrameType | None) -> None:
-        if self.requested:
-            raise KeyboardInterrupt
-        self.requested = True
-        self._say(
-            f"{signal.Signals(number).name}: a checkpoint is saved after this step, then the run "
-            "ends."
-        )
-
-
 class NonFiniteError(IsoglotError):
     """The loss or its gradient became infinite or NaN."""
 
@@ -235,7 +212,10 @@ def nonfinite_error(
     losses = ", ".join(f"{name} {value:.4g}" for name, value in means.items())
     message = f"step {step}: the loss or its gradient is not finite ({losses})."
     if folder is not None:
-        message += f" The batch is in {_dump(step, micro_batches, folder, rank)}."
+        try:
+            message += f" The batch is in {_dump(step, micro_batches, folder, rank)}."
+        except WriteError as error:
+            message += f" The batch was not kept: {error}"
     return NonFiniteError(
         f"{message} Lower optimizer.learning_rate or set loss.not_finite: skip, and resume from "
         f"the last checkpoint."
@@ -251,7 +231,7 @@ def _dump(step: int, micro_batches: list[Batch], folder: Path, rank: int) -> Pat
             tensors[f"{number}.{name}"] = tensor.clone()
         tensors[f"{number}.target_positions"] = batch.target_positions
         tensors[f"{number}.targets"] = batch.targets
-    folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"not-finite-step-{step}-rank-{rank}.safetensors"
-    save_file(tensors, file)
+    with replace_file(file) as partial:
+        save_file(tensors, partial)
     return file

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from isoglot.batching.loader import Loader, check_shape, describe_dropped, open_streams
+from isoglot.batching.dropped import describe_dropped
+from isoglot.batching.loader import Loader, check_shape, open_streams
 from isoglot.batching.mixture import Mixture
 from isoglot.batching.padded import build_planner
+from isoglot.batching.streams import ParallelStream, TextStream
+from isoglot.languages import language_sides
+from isoglot.objectives.camlm import SlotObjective
+from isoglot.pretraining.config import objectives_of
 from isoglot.types import Cursor
 
 if TYPE_CHECKING:
@@ -18,20 +24,65 @@ if TYPE_CHECKING:
     from isoglot.corpus import Corpus
     from isoglot.objectives.base import Objective
     from isoglot.pretraining.build import RunContext
-    from isoglot.pretraining.config import StageConfig
+    from isoglot.pretraining.config import PretrainConfig, StageConfig
 
 _STEPS_PLANNED = 64
 """Steps that are planned to count the draws of a step."""
 
 
 def open_stage(context: RunContext, stage: int) -> tuple[OpenStream, ...]:
-    """Open the streams of a stage; examples that they leave out are reported."""
+    """Open the streams of a stage; examples that they leave out are reported, once a run."""
     row_length = context.config.batch.row_length
     streams = context.config.stages[stage].streams
-    opened = open_streams(context.corpus, streams, context.objectives, row_length=row_length)
-    for note in describe_dropped(opened, row_length):
-        context.warn(note)
+    opened = open_streams(context.corpus, streams, context.known_objectives, row_length=row_length)
+    for note in describe_dropped(opened):
+        if note.text not in context.told:
+            context.told.add(note.text)
+            context.warn(note.text, kind="warning" if note.is_warning else "note")
     return opened
+
+
+def with_target_languages(config: PretrainConfig, corpus: Corpus) -> PretrainConfig:
+    """The recipe with `target_languages` for streams of `btmlm` that name none.
+
+    They are the languages of the pairs that `camlm` has read until then: where slots alone have
+    language embeddings, no other language's is trained, and a slot could not tell what to generate.
+    Without such pairs, or with `language_embeddings: all`, all languages stay.
+    """
+    if config.model.language_embeddings == "all":
+        return config
+    objectives = objectives_of(config)
+    stages, trained = [], set[str]()
+    for stage in config.stages:
+        with_slots = {
+            name: stream
+            for name, stream in stage.streams.items()
+            if any(isinstance(objectives[one], SlotObjective) for one in stream.objectives)
+        }
+        for stream in with_slots.values():
+            if isinstance(stream, ParallelStream):
+                pairs = [language for _, language in stream.selected(corpus)]
+                trained.update(code for pair in pairs for code in language_sides(pair))
+        targets = tuple(code for code in corpus.languages if code in trained)
+        changed = {
+            name: replace(stream, target_languages=targets)
+            for name, stream in with_slots.items()
+            if isinstance(stream, TextStream) and not stream.target_languages
+        }
+        stages.append(replace(stage, streams={**stage.streams, **changed}))
+    return replace(config, stages=tuple(stages))
+
+
+def describe_missing(config: PretrainConfig, corpus: Corpus) -> str | None:
+    """A sentence about the languages that the recipe names and the corpus lacks, if any."""
+    streams = [stream for stage in config.stages for stream in stage.streams.values()]
+    missing = list(dict.fromkeys(c for one in streams for c in one.missing_languages(corpus)))
+    if not missing:
+        return None
+    return (
+        f"{corpus.folder} has nothing to read in {len(missing)} of the recipe's languages or "
+        f"pairs, which are left out: {', '.join(missing)}."
+    )
 
 
 def make_loader(
@@ -72,7 +123,7 @@ def num_steps(
     Args:
         stage: its settings.
         corpus: what it draws from.
-        objectives: the objectives of the run, by name.
+        objectives: the objectives of the run, and those that streams name in `must_fit`.
         shape: rows and row length of a step.
         seed: the run's seed.
         number: index of the stage.
@@ -90,3 +141,13 @@ def num_steps(
     examples = sum(one.num_examples for one in mixture.components)
     steps = max(1, round(stage.epochs * examples / draws_per_step))
     return steps if stage.steps is None else min(steps, stage.steps)
+
+
+def describe_length(stage: StageConfig, steps: int) -> str:
+    """A line about the steps of a stage that names `epochs`: which of both settings decided."""
+    assert stage.epochs is not None
+    if stage.steps is None:
+        return f"epochs {stage.epochs:g}: {steps:,} steps"
+    if steps < stage.steps:
+        return f"epochs {stage.epochs:g}: {steps:,} steps, fewer than steps: {stage.steps:,}"
+    return f"steps: {steps:,}; epochs: {stage.epochs:g} would take as many or more"

@@ -145,6 +145,7 @@ class Seq2SeqTrainModule(TrainModule):
                     hidden_states=states.hidden,
                     target_losses=found.losses,
                     correct=found.correct,
+                    decoder_states=decoded,
                 )
             )
         self._add_zero_gradients(sums, states.hidden)

@@ -33,6 +33,7 @@ from torch import Tensor
 from isoglot.batching.mixture import key_of
 from isoglot.objectives.base import Objective, ObjectiveModule
 from isoglot.pretraining.config import LossConfig
+from isoglot.pretraining.interruptions import StopSignal
 from isoglot.pretraining.optimizer import (
     OptimizerConfig,
     learning_rate,
@@ -43,7 +44,6 @@ from isoglot.pretraining.optimizer import (
 from isoglot.pretraining.runtime import (
     DeviceEvent,
     StepSchedule,
-    StopSignal,
     any_process,
     gc_frozen,
     nonfinite_error,

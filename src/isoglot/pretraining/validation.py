@@ -1,4 +1,4 @@
-"""Validation on held-out text, by objective and language: perplexity, or the loss of contrast.
+"""Validation on held-out text, by objective and language: perplexity, or loss and accuracy.
 
 Every validation uses the same examples with the same masks, so validations and runs compare.
 """
@@ -15,6 +15,7 @@ import torch
 from isoglot.batching.loader import Loader, open_streams
 from isoglot.batching.mixture import key_of
 from isoglot.batching.streams.base import OverlongError
+from isoglot.pretraining.heldout_retrieval import HeldoutRetrieval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _SEED = 0
 """Held-out masks do not depend on the run's seed, so that runs compare."""
+_METRICS = ("accuracy", "chance")
+"""Metrics of objectives that predict no tokens; `chance` is the accuracy of guessing."""
 
 
 class Validation:
@@ -36,6 +39,7 @@ class Validation:
     def __init__(self, context: RunContext, stage: StageConfig) -> None:
         self._accelerator, self._objectives = context.accelerator, context.objectives
         self._max_examples = context.config.logging.validate_examples
+        self._retrieval = HeldoutRetrieval(context, stage)
         self._loaders: list[tuple[str, str, str, Loader]] = []
         """(objective, label, language, batches)"""
         unlabelled: set[str] = set()
@@ -62,45 +66,55 @@ class Validation:
 
     @torch.no_grad()
     def __call__(self, module: TrainModule) -> dict[str, float]:
-        """`valid/OBJECTIVE/LANGUAGE/perplexity` (or `loss`), and the mean over languages."""
+        """`valid/OBJECTIVE/LANGUAGE/perplexity`, and the mean over languages.
+
+        An objective that predicts no tokens has `loss` instead, and its metrics (`accuracy`); a
+        stream of pairs has `valid/STREAM/LANGUAGES/retrieval`.
+        """
         was_training = module.training
         module.eval()
         with _fixed_seed(self._accelerator):
             sums = self._sums(module)
+            retrieval = self._retrieval(module.encoder)
         module.train(was_training)
         if self._accelerator.num_processes > 1:
             sums = self._accelerator.reduce(sums.to(self._accelerator.device)).cpu()
-        return self._scores(sums)
+        return self._scores(sums) | retrieval
 
     def _sums(self, module: TrainModule) -> torch.Tensor:
-        """(loaders, 2): the sum of losses and the number of targets."""
-        sums = torch.zeros(len(self._loaders), 2, dtype=torch.float64)
+        """(loaders, 2 + metrics): the sums of losses, of targets and of each metric."""
+        sums = torch.zeros(len(self._loaders), 2 + len(_METRICS), dtype=torch.float64)
         for number, (name, _, _, loader) in enumerate(self._loaders):
             for batch in loader.single_pass(self._max_examples):
                 with self._accelerator.autocast():
                     found = module(batch.to(self._accelerator.device))[name]
-                sums[number] += torch.tensor([float(found.total), batch.num_targets[name]]).double()
+                metrics = [float(found.metrics.get(metric, math.nan)) for metric in _METRICS]
+                row = [float(found.total), batch.num_targets[name], *metrics]
+                sums[number] += torch.tensor(row, dtype=torch.float64)
         return sums
 
     def _scores(self, sums: torch.Tensor) -> dict[str, float]:
         found: dict[str, float] = {}
-        means: dict[tuple[str, str], list[float]] = {}
-        for (objective, label, language, _), (total, count) in zip(
+        means: dict[tuple[str, str], list[list[float]]] = {}
+        for (objective, label, language, _), (total, count, *metrics) in zip(
             self._loaders, sums.tolist(), strict=True
         ):
             if count:
-                mean = total / count
-                found |= self._score(objective, f"{label}/{language}", mean)
-                means.setdefault((objective, label), []).append(mean)
-        for (objective, label), values in means.items():
-            found |= self._score(objective, f"{label}/mean", sum(values) / len(values))
+                row = [value / count for value in (total, *metrics)]
+                found |= self._score(objective, f"{label}/{language}", row)
+                means.setdefault((objective, label), []).append(row)
+        for (objective, label), rows in means.items():
+            row = [sum(values) / len(values) for values in zip(*rows, strict=True)]
+            found |= self._score(objective, f"{label}/mean", row)
         return found
 
-    def _score(self, objective: str, label: str, mean: float) -> dict[str, float]:
+    def _score(self, objective: str, label: str, row: list[float]) -> dict[str, float]:
+        """The scores of one row of means: the loss, then `_METRICS`."""
         found = self._objectives[objective]
         if found.target_marker is None and not found.depends_on():
-            return {f"valid/{label}/perplexity": math.exp(min(mean, 50.0))}
-        return {f"valid/{label}/loss": mean}
+            return {f"valid/{label}/perplexity": math.exp(min(row[0], 50.0))}
+        named = zip(("loss", *_METRICS), row, strict=True)
+        return {f"valid/{label}/{name}": value for name, value in named if not math.isnan(value)}
 
 
 def _heldout_loader(context: RunContext, name: str, stream: StreamConfig) -> Loader | None:
@@ -110,7 +124,7 @@ def _heldout_loader(context: RunContext, name: str, stream: StreamConfig) -> Loa
         (opened,) = open_streams(
             context.corpus,
             {name: stream},
-            context.objectives,
+            context.known_objectives,
             row_length=shape.row_length,
             split="heldout",
         )

@@ -8,31 +8,32 @@ metrics.jsonl at its checkpoint, so the file equals that of a run without interr
 from __future__ import annotations
 
 import json
+import logging
+import math
 import time
 from collections import deque
-from datetime import timedelta
+from statistics import mean, variance
 from typing import TYPE_CHECKING, Protocol
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-
-from isoglot.atomic import write_text
+from isoglot import json_text
+from isoglot.atomic import write_errors, write_text
+from isoglot.errors import WriteError
+from isoglot.pretraining.environment import hyperparameters
+from isoglot.progress import duration, progress_bars
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from accelerate import Accelerator
     from rich.console import Console
+    from rich.progress import Progress
 
     from isoglot.pretraining.checkpoint import TrainState
+    from isoglot.pretraining.config import PretrainConfig
     from isoglot.pretraining.train_step import StepResult
 
+_log = logging.getLogger(__name__)
 Record = dict[str, float | int | str]
 
 
@@ -92,6 +93,8 @@ _LINE_SECONDS = 15.0
 """Seconds between two lines of progress in a log file."""
 _STEPS_AVERAGED = 50
 """Steps that the printed speed is averaged over."""
+_SHARES = ("accuracy", "chance", "retrieval")
+"""Metrics of a validation that are printed in percent."""
 
 
 class ConsoleWriter:
@@ -103,15 +106,7 @@ class ConsoleWriter:
         self._last_line = time.monotonic()
         self._progress: Progress | None = None
         if console.is_terminal:
-            self._progress = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=24),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[status]}"),
-                console=console,
-            )
+            self._progress = progress_bars(console, counts=True)
             self._task = self._progress.add_task(label, total=total, completed=done, status="")
             self._progress.start()
 
@@ -134,9 +129,8 @@ class ConsoleWriter:
         elif time.monotonic() - self._last_line > _LINE_SECONDS or step == self._total:
             self._last_line = time.monotonic()
             left = (self._total - step) * seconds / len(self._rates)
-            remaining = timedelta(seconds=round(left))
             self._console.print(
-                f"{self._label} step {step}/{self._total}  {status}  {remaining} left",
+                f"{self._label} step {step}/{self._total}  {status}  {duration(left)} left",
                 highlight=False,
             )
 
@@ -147,11 +141,25 @@ class ConsoleWriter:
 
 
 def _summary(record: Record) -> str:
-    """The mean perplexities of a validation, objective by objective."""
-    means = {k: v for k, v in record.items() if k.endswith("/mean/perplexity")}
-    return "held out: " + ", ".join(
-        f"{name.split('/')[1]} perplexity {float(value):.2f}" for name, value in means.items()
-    )
+    """The means of a validation over languages, objective by objective."""
+    shown: dict[str, list[str]] = {}
+    for name, value in record.items():
+        _, *label, where, metric = name.split("/") if name.count("/") > 2 else ("", "", "", "")
+        if where == "mean":
+            number = f"{100 * float(value):.1f} %" if metric in _SHARES else f"{float(value):.2f}"
+            shown.setdefault("/".join(label), []).append(f"{metric} {number}")
+    return "held out: " + ", ".join(f"{name} {' '.join(found)}" for name, found in shown.items())
+
+
+def _read_records(file: Path) -> Iterator[tuple[str, int | None]]:
+    """The lines of a metrics.jsonl and the step of each; None: it is no record."""
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            record = json_text.parse(line)
+        except ValueError:
+            record = None
+        step = record.get("step") if isinstance(record, dict) else None
+        yield line, step if isinstance(step, int) and "\ufffd" not in line else None
 
 
 class MetricsFile:
@@ -160,32 +168,91 @@ class MetricsFile:
     def __init__(self, file: Path, *, resume_at: int = 0) -> None:
         kept = []
         if file.exists() and resume_at:
-            for line in file.read_text(encoding="utf-8").splitlines():
-                try:
-                    record = json.loads(line)
-                except json.JSONDecodeError:
-                    break  # an incomplete line: the run was killed while writing it
-                if record["step"] <= resume_at:
-                    kept.append(line)
+            records = list(_read_records(file))
+            kept = [line for line, step in records if step is not None and step <= resume_at]
+            # the last line may be incomplete: the run was killed while writing it
+            lost = sum(step is None for _, step in records[:-1])
+            if lost:
+                _log.warning("%s: %d damaged lines are left out.", file, lost)
+        self._file = file
         write_text(file, "".join(f"{line}\n" for line in kept))
-        self._stream = file.open("a", encoding="utf-8")
+        self._stream = file.open("ab", buffering=0)
 
     def write(self, record: Record) -> None:
-        """Append one record; it survives the process from here on."""
-        self._stream.write(json.dumps(record) + "\n")
-        self._stream.flush()
+        """Append one record; it survives the process from here on.
+
+        Raises:
+            WriteError: the disk is full; the file ends with the record before.
+        """
+        line, end = json.dumps(record).encode() + b"\n", self._stream.tell()
+        try:
+            with write_errors(self._file):
+                while line:
+                    line = line[self._stream.write(line) :]
+        except WriteError:
+            self._stream.truncate(end)
+            raise
 
     def close(self) -> None:
         """Close the file."""
         self._stream.close()
 
 
-class TrackerWriter:
-    """Sends the numbers of each record to accelerate's trackers."""
+_BLOCK = 25
+"""Steps whose losses are averaged, to compare them with earlier ones."""
+_RISE = 1.15
+"""A loss that rises by this factor over its lowest mean is reported."""
+_STANDARD_ERRORS = 4.0
+"""And by so many standard errors of the difference of both means."""
 
-    def __init__(self, accelerator: Accelerator, name: str) -> None:
+
+class RisingLossWriter:
+    """Warns once, by stage and objective, of a training loss that rises above its past minimum."""
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        self._warn = warn
+        self._losses: dict[tuple[int, str], list[float]] = {}
+        self._lowest: dict[tuple[int, str], tuple[float, float, int]] = {}
+        """(stage, objective) -> the lowest mean of a block, its variance, and its last step"""
+        self._warned: set[tuple[int, str]] = set()
+
+    def write(self, record: Record) -> None:
+        """Look at the losses of a step; records of validations are passed over."""
+        if "seconds" not in record:
+            return
+        for name, value in record.items():
+            if name.endswith("/loss"):
+                key = int(record["stage"]), name.removesuffix("/loss")
+                block = self._losses.setdefault(key, [])
+                block.append(float(value))
+                if len(block) == _BLOCK:
+                    self._compare(key, mean(block), variance(block) / _BLOCK, int(record["step"]))
+                    block.clear()
+
+    def _compare(self, key: tuple[int, str], now: float, error: float, step: int) -> None:
+        lowest, its_error, when = self._lowest.get(key, (math.inf, 0.0, 0))
+        if now < lowest:
+            self._lowest[key] = now, error, step
+            return
+        clear = now - lowest > _STANDARD_ERRORS * math.sqrt(error + its_error)
+        if now > _RISE * lowest and clear and key not in self._warned:
+            self._warned.add(key)
+            self._warn(
+                f"the loss of {key[1]} has risen from {lowest:.2f} (step {when}) to {now:.2f} "
+                f"(step {step}). A queue of negatives that fills up does that; otherwise lower "
+                "optimizer.learning_rate, and look at the held-out scores."
+            )
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class TrackerWriter:
+    """Sends the settings of a run and the numbers of each record to accelerate's trackers."""
+
+    def __init__(self, accelerator: Accelerator, name: str, config: PretrainConfig) -> None:
         self._accelerator = accelerator
-        accelerator.init_trackers(name)
+        accelerator.init_trackers(name, config=hyperparameters(config))
 
     def write(self, record: Record) -> None:
         """Log the numbers of a record under their names."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from isoglot import yaml_text
 from isoglot.recipe import document
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def dump(settings: Any) -> str:
     """Settings as YAML, complete: nothing is left to defaults."""
     from isoglot.recipe.structure import plain
 
-    return document.write(plain(settings))
+    return yaml_text.write(plain(settings))
 
 
 def recipe_names() -> list[str]:

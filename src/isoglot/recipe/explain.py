@@ -4,7 +4,10 @@ Reads settings, and the string literal that follows each field in the source of 
 YAML that can be saved, edited and loaded again.
 
     optimizer:                      # The optimizer and its learning rate.
-      name: adamw                   # AdamW (fused) or LAMB (from pytorch_optimizer).
+      name: adamw                   # AdamW (fused) or LAMB (from pytorch_optimizer). [adamw | lamb]
+      weight_decay: 0.01            # Decay of weight matrices and embeddings. [from 0 to 10]
+
+The values that a setting may have follow in brackets, where its type names them.
 """
 
 from __future__ import annotations
@@ -14,12 +17,15 @@ import dataclasses
 import inspect
 import re
 import textwrap
+import types
+import typing
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
+from isoglot import yaml_text
 from isoglot.batching.streams import StreamConfig
 from isoglot.objectives import Objective
-from isoglot.recipe import document
+from isoglot.ranges import Range, types_of
 from isoglot.recipe.structure import plain
 
 _COLUMN = 34
@@ -31,6 +37,12 @@ _NONE = re.compile(r"\bnone(?=:| means)")
 def explained(settings: Any) -> str:
     """Settings as YAML, complete and commented."""
     return "\n".join(_fields(settings, plain(settings))) + "\n"
+
+
+def explained_part(section: str, name: str, settings: Any) -> str:
+    """The settings of one name of a section, such as an objective, commented."""
+    lines = _indented(_entry(name, settings, plain(settings), _about(settings)))
+    return "\n".join([f"{section}:", *lines]) + "\n"
 
 
 @cache
@@ -55,7 +67,7 @@ def sentences(kind: type) -> dict[str, str]:
 def _fields(settings: Any, data: dict[str, Any]) -> list[str]:
     """The lines of one dataclass; `data` is the same settings as plain data, in order."""
     kind: Any = type(settings)
-    said = sentences(kind)
+    said, types_by_name = sentences(kind), types_of(kind)
     lines = []
     for name, value in data.items():
         if name == "kind" and isinstance(settings, StreamConfig):
@@ -64,8 +76,42 @@ def _fields(settings: Any, data: dict[str, Any]) -> list[str]:
             sentence = said.get(name, "")
             if "None" in str(kind.__dataclass_fields__[name].type):
                 sentence = _NONE.sub("null", sentence)  # YAML's word; `none` may be a value
+            possible = allowed_values(types_by_name[name])
+            if sentence and possible:
+                sentence = f"{sentence} [{possible}]"
             lines += _entry(name, getattr(settings, name), value, sentence)
     return lines
+
+
+def allowed_values(kind: Any) -> str:
+    """The values that a type allows, in words; empty where it names none."""
+    found: list[str] = []
+    if typing.get_origin(kind) is tuple:
+        of_items = allowed_values(typing.get_args(kind)[0])
+        return f"each {of_items}" if of_items else ""
+    for option in _options(kind):
+        if typing.get_origin(option) is typing.Literal:
+            found += [_scalar(value) for value in typing.get_args(option)]
+        elif option is bool:
+            found += ["true", "false"]
+        elif option is type(None) and found:
+            found.append("null")
+        elif isinstance(option, Range):
+            found.append(str(option))
+    return " | ".join(found)
+
+
+def _options(kind: Any) -> list[Any]:
+    """The alternatives of a type and the range of its numbers, `None` last."""
+    inner = typing.get_args(kind)
+    if typing.get_origin(kind) is Annotated:
+        of, *notes = inner
+        found = [*notes, *_options(of)]
+    elif typing.get_origin(kind) in (typing.Union, types.UnionType):
+        found = [option for one in inner for option in _options(one)]
+    else:
+        found = [kind]
+    return sorted(found, key=lambda option: option is type(None))
 
 
 def _entry(name: str, settings: Any, value: Any, sentence: str) -> list[str]:
@@ -96,6 +142,8 @@ def _about(settings: Any) -> str:
     """What an objective or a stream is, for the line of its name."""
     if isinstance(settings, Objective):
         return settings.summary[0].upper() + settings.summary[1:] + "."
+    if not dataclasses.is_dataclass(settings):
+        return ""
     return (inspect.getdoc(type(settings)) or "").split("\n")[0]
 
 
@@ -130,4 +178,4 @@ def _fits_a_line(value: Any) -> bool:
 
 def _scalar(value: Any) -> str:
     """A value on one line of YAML."""
-    return document.write(value, one_line=True).removesuffix("...\n").strip()
+    return yaml_text.write(value, one_line=True).removesuffix("...\n").strip()

@@ -10,21 +10,24 @@ class has a class method `class_for(key, settings)`. This module imports neither
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import cattrs
 from cattrs.gen import make_dict_structure_fn, override
 
 from isoglot.errors import IsoglotError, RecipeError, nearest
+from isoglot.ranges import out_of_range, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from isoglot.recipe.document import Document, Key
+    from isoglot.recipe.document import Document
+    from isoglot.yaml_text import Key
 
 T = TypeVar("T")
 Read = Callable[[Any, Any], Any]
@@ -68,6 +71,9 @@ def _converter() -> cattrs.Converter:
     converter.register_structure_hook_func(is_literal, literal)
     converter.register_structure_hook_func(is_scalar_union, scalar_union)
     converter.register_structure_hook_factory(
+        lambda kind: _origin(kind) is Annotated, lambda kind: _in_range(kind, converter)
+    )
+    converter.register_structure_hook_factory(
         lambda kind: _origin(kind) is tuple, lambda kind: _tuple(kind, converter)
     )
     converter.register_structure_hook_factory(
@@ -83,12 +89,25 @@ def _origin(kind: Any) -> Any:
     return typing.get_origin(kind)
 
 
+def _in_range(kind: Any, converter: cattrs.Converter) -> Read:
+    """A value of a type with a range: `Annotated[int, Range(1, 8)]`."""
+
+    def read(value: Any, _: Any) -> Any:
+        found = converter.structure(value, kind.__origin__)
+        fault = out_of_range(found, kind)
+        if fault:
+            raise SettingError(fault)
+        return found
+
+    return read
+
+
 def _tuple(kind: Any, converter: cattrs.Converter) -> Read:
     inner = typing.get_args(kind)
 
     def read(value: Any, _: Any) -> Any:
         if not isinstance(value, list | tuple):
-            raise SettingError(f"expected a list, got {value!r}")
+            raise SettingError(f"expected a list, got {_shortened(value)}")
         if inner[-1] is not Ellipsis and len(value) != len(inner):
             raise SettingError(f"expected {len(inner)} values, got {len(value)}")
         kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else inner
@@ -111,7 +130,7 @@ def _mapping(kind: Any, converter: cattrs.Converter) -> Read:
 
     def read(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
-            raise SettingError(f"expected names with values (name: value), got {value!r}")
+            raise SettingError(f"expected names with values (name: value), got {_shortened(value)}")
         return _each(value.items(), one)
 
     return read
@@ -119,17 +138,27 @@ def _mapping(kind: Any, converter: cattrs.Converter) -> Read:
 
 def _settings(kind: Any, converter: cattrs.Converter) -> Read:
     """A dataclass of settings; a stream checks that its objectives exist and can read it."""
-    special: dict[str, Any] = {}
+    # cattrs resolves the types of a dataclass without what Annotated adds to them
+    special: dict[str, Any] = {
+        name: override(struct_hook=_as(converter, of))
+        for name, of in types_of(kind).items()
+        if _origin(of) in (Annotated, tuple)
+    }
     if hasattr(kind, "check_objective"):
-        special["objectives"] = override(struct_hook=_objective_names(kind, converter))
+        names = override(struct_hook=_objective_names(kind, converter))
+        special |= {"objectives": names, "must_fit": names}
     fill = make_dict_structure_fn(kind, converter, _cattrs_forbid_extra_keys=True, **special)
 
     def read(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
-            raise SettingError(f"expected settings (key: value), got {value!r}")
+            raise SettingError(f"expected settings (key: value), got {_shortened(value)}")
         return fill(value, kind)
 
     return read
+
+
+def _as(converter: cattrs.Converter, kind: Any) -> Read:
+    return lambda value, _: converter.structure(value, kind)
 
 
 def _objective_names(stream: Any, converter: cattrs.Converter) -> Read:
@@ -159,16 +188,26 @@ def _each(items: Iterable[tuple[Any, Any]], read: Callable[[Any, Any], Any]) -> 
     return found
 
 
+_MAX_INT = 10**300
+"""Whole numbers beyond this are infinite as floats."""
 _NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
 def exactly(value: Any, kind: type) -> Any:
     """A value of one scalar kind; a whole number may stand for a number."""
     if kind is float and type(value) is int:
-        return float(value)
+        return float(value) if abs(value) < _MAX_INT else math.inf
     if type(value) is not kind:
-        raise SettingError(f"expected {_NAMES[kind]}, got {value!r}")
+        raise SettingError(f"expected {_NAMES[kind]}, got {_shortened(value)}")
     return value
+
+
+def _shortened(value: Any) -> str:
+    """A value as Python writes it, at most 80 characters of it."""
+    if isinstance(value, int) and value.bit_length() > 200:  # repr refuses thousands of digits
+        return "a number of more than 60 digits"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def is_literal(kind: Any) -> bool:

@@ -36,7 +36,17 @@ class Line:
     """Index of its colour: a model has the same in every chart of a page."""
     points: tuple[tuple[float, float], ...]
     spread: tuple[float, ...] = ()
-    """Half the height of the band around each point; empty with one repetition."""
+    """Half the height of the band around each point; empty with one repetition.
+
+    A band ends at 0 where no value of the line is negative: a speed is not.
+    """
+
+    def band(self) -> list[tuple[float, float]]:
+        """The lower and the upper end of the band at each point."""
+        halves = self.spread or (0.0,) * len(self.points)
+        least = 0.0 if all(y >= 0 for _, y in self.points) else -math.inf
+        ends = zip(self.points, halves, strict=True)
+        return [(max(y - half, least), y + half) for (_, y), half in ends]
 
     @classmethod
     def of_repetitions(
@@ -134,10 +144,9 @@ class _Frame:
     def _y_extent(self) -> tuple[float, float]:
         lows, highs = [], []
         for line in self._chart.lines:
-            halves = line.spread or (0.0,) * len(line.points)
-            for (_, y), half in zip(line.points, halves, strict=True):
-                lows.append(y if self._chart.log and y <= half else y - half)
-                highs.append(y + half)
+            for (_, y), (low, high) in zip(line.points, line.band(), strict=True):
+                lows.append(y if self._chart.log and low <= 0 else low)
+                highs.append(high)
         low, high = _widened(min(lows), max(highs))
         if self._chart.log:
             return low / (high / low) ** 0.04, high * (high / low) ** 0.04
@@ -185,9 +194,9 @@ class _Frame:
         places = [(self.x(x), self.y(y)) for x, y in line.points]
         parts = []
         if any(line.spread):
-            edges = list(zip(line.points, line.spread, strict=True))
-            upper = [(self.x(x), self.y(y + half)) for (x, y), half in edges]
-            lower = [(self.x(x), self.y(y - half)) for (x, y), half in reversed(edges)]
+            edges = list(zip(line.points, line.band(), strict=True))
+            upper = [(self.x(x), self.y(high)) for (x, _), (_, high) in edges]
+            lower = [(self.x(x), self.y(low)) for (x, _), (low, _) in reversed(edges)]
             parts.append(
                 f'<path class="band {kind}" d="{_path(upper + lower)}Z" fill="{light}" '
                 'fill-opacity=".14"/>'

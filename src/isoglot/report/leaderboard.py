@@ -2,8 +2,9 @@
 
 A column holds comparable scores: one metric of one version of one task, in one scenario. Scores are
 aggregated in this order: the two directions of a language pair are averaged; of several layers, the
-one with the best average is used; repetitions (seeds, or runs of one name) give the mean and the
-standard deviation. Averages are those of `isoglot.averaging`.
+one that the model folder delivers is used (its own sentence vectors, or the last layer);
+repetitions (seeds, or runs of one name) give the mean and the standard deviation. Averages are
+those of `isoglot.averaging`.
 """
 
 from __future__ import annotations
@@ -15,15 +16,21 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from isoglot.averaging import (
-    best_layer_of,
+    BestLayer,
+    best_layer,
+    delivered_layer,
     mean_over_languages,
     primary_metric,
     scores_to_average,
     source_language,
     transfer_gap,
 )
+from isoglot.intervals import mean_interval, unpack_outcomes
 from isoglot.tasks.language_sets import is_selected
+from isoglot.types import FloatArray
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -65,12 +72,21 @@ class MeanScore:
     repetitions: int
     count: int
     """Examples, or for an average languages, of each repetition."""
+    low: float | None = None
+    """Lower end of the 95 % interval over examples, mean over repetitions; None where unknown."""
+    high: float | None = None
+    """Upper end of it."""
 
     @staticmethod
-    def of(values: Sequence[float], count: int) -> MeanScore:
-        """The mean of the repetitions' values."""
+    def of(
+        values: Sequence[float], count: int, intervals: Sequence[tuple[float, float]] = ()
+    ) -> MeanScore:
+        """The mean of the repetitions' values, and of their intervals if all have one."""
         sd = stdev(values) if len(values) > 1 else None
-        return MeanScore(fmean(values), sd, len(values), count)
+        low = high = None
+        if len(intervals) == len(values):
+            low, high = (fmean(ends) for ends in zip(*intervals, strict=True))
+        return MeanScore(fmean(values), sd, len(values), count, low, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +94,37 @@ class ModelScores:
     """One model in one column."""
 
     by_language: Mapping[str, MeanScore]
-    """Language -> score, at the best layer."""
+    """Language -> score, at the delivered layer."""
     average: MeanScore
     """Over languages; its count is the number of languages."""
     layer: int | None
-    """The best layer; None where a task has no layers."""
+    """The delivered layer; None: a task without layers, or the exported sentence vectors."""
     by_layer: Mapping[int, MeanScore]
     """Layer -> average over languages."""
+    best: BestLayer | None
+    """The best layer, chosen on other examples than it is scored on; None where unknown."""
     values: Mapping[Repetition, Mapping[str, float]]
-    """Repetition -> language -> value, at the best layer."""
+    """Repetition -> language -> value, at the delivered layer."""
+    outcomes: Mapping[str, tuple[str, FloatArray]]
+    """Language -> hash of its data, and value of each example, mean over repetitions."""
+    chances: Mapping[str, float]
+    """Language -> what the most frequent answer scores."""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the average over examples; None where it is unknown."""
+        return mean_interval((s.mean, s.low, s.high) for s in self.by_language.values())
 
     def gap(self, column: Column) -> MeanScore | None:
         """The transfer gap: the source language's score minus the mean of the others.
 
-        Its count is the number of other languages; None without a source language.
+        Its count is the number of other languages; None without a source language, or where its
+        score is near chance.
         """
+        chance = self.chances.get(column.source or "", 0.0)
+        higher = column.higher_is_better
         found = [
-            transfer_gap(values, column.scenario, higher_is_better=column.higher_is_better)
+            transfer_gap(values, column.scenario, higher_is_better=higher, chance=chance)
             for values in self.values.values()
         ]
         gaps = [gap for gap in found if gap is not None]
@@ -151,7 +181,7 @@ def build_leaderboard(
                     by_column[_column(score)].append(((number, score.seed), score))
         for column, of_column in by_column.items():
             columns[column] = None
-            scores[model, column] = _model_scores(of_column, higher=column.higher_is_better)
+            scores[model, column] = _model_scores(of_column, column)
     largest: dict[Column, float] = defaultdict(float)
     for (_, column), model_scores in scores.items():
         largest[column] = max(
@@ -168,14 +198,13 @@ def _column(score: Score) -> Column:
     return Column(score.task, score.version, metric, score.scenario, score.higher_is_better)
 
 
-def _model_scores(scores: Sequence[tuple[Repetition, Score]], *, higher: bool) -> ModelScores:
+def _model_scores(scores: Sequence[tuple[Repetition, Score]], column: Column) -> ModelScores:
+    chosen = _with_mean_direction(scores, column)
     directions: dict[int | None, dict[Repetition, dict[str, list[float]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(list))
     )
-    counts: dict[str, int] = {}
-    for repetition, score in scores:
+    for repetition, score in chosen:
         directions[score.layer][repetition][score.language].append(score.value)
-        counts[score.language] = score.count
     by_layer = {
         layer: {
             repetition: {language: fmean(values) for language, values in languages.items()}
@@ -184,19 +213,60 @@ def _model_scores(scores: Sequence[tuple[Repetition, Score]], *, higher: bool) -
         for layer, repetitions in directions.items()
     }
     averages = {layer: _average(repetitions) for layer, repetitions in by_layer.items()}
-    means = {layer: average.mean for layer, average in averages.items()}
-    best = best_layer_of(means, higher_is_better=higher)
-    values: dict[str, list[float]] = defaultdict(list)
-    for languages in by_layer[best].values():
-        for language, value in languages.items():
-            values[language].append(value)
+    layer = delivered_layer(by_layer)
+    delivered = [score for _, score in chosen if score.layer == layer]
     return ModelScores(
-        by_language={code: MeanScore.of(found, counts[code]) for code, found in values.items()},
-        average=averages[best],
-        layer=best,
-        by_layer={layer: score for layer, score in averages.items() if layer is not None},
-        values=by_layer[best],
+        by_language=_by_language(by_layer[layer], delivered),
+        average=averages[layer],
+        layer=layer,
+        by_layer={number: score for number, score in averages.items() if number is not None},
+        best=best_layer(score for _, score in chosen),
+        values=by_layer[layer],
+        outcomes=_outcomes(delivered),
+        chances={s.language: s.chance for s in delivered if s.chance is not None},
     )
+
+
+def _with_mean_direction(
+    scores: Sequence[tuple[Repetition, Score]], column: Column
+) -> list[tuple[Repetition, Score]]:
+    """The scores without single directions of which the mean is scored too."""
+
+    def place(repetition: Repetition, score: Score) -> tuple[Repetition, int | None, str]:
+        return repetition, score.layer, score.language
+
+    means = {place(*pair) for pair in scores if pair[1].metric == column.metric}
+    return [p for p in scores if p[1].metric == column.metric or place(*p) not in means]
+
+
+def _by_language(
+    values: Mapping[Repetition, Mapping[str, float]], scores: Sequence[Score]
+) -> dict[str, MeanScore]:
+    """Language -> mean over repetitions, with the number of examples and the interval."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for languages in values.values():
+        for language, value in languages.items():
+            found[language].append(value)
+    counts = {score.language: score.count for score in scores}
+    intervals: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for score in scores:
+        if score.low is not None and score.high is not None:
+            intervals[score.language].append((score.low, score.high))
+    return {code: MeanScore.of(own, counts[code], intervals[code]) for code, own in found.items()}
+
+
+def _outcomes(scores: Sequence[Score]) -> dict[str, tuple[str, FloatArray]]:
+    """Language -> hash of the data and values by example, if all repetitions have the same data."""
+    by_language: dict[str, list[Score]] = defaultdict(list)
+    for score in scores:
+        by_language[score.language].append(score)
+    found = {}
+    for language, own in by_language.items():
+        texts = [score.outcomes for score in own if score.outcomes is not None]
+        hashes = {score.data for score in own}
+        if len(texts) == len(own) and len(hashes) == 1 and (data := hashes.pop()) is not None:
+            found[language] = data, np.mean([unpack_outcomes(text) for text in texts], axis=0)
+    return found
 
 
 def _average(repetitions: Mapping[Repetition, Mapping[str, float]]) -> MeanScore:

@@ -8,13 +8,13 @@ of a run for each pseudo rate is Figure 5 of ERNIE-M.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
+from isoglot import json_text
 from isoglot.errors import nearest
 from isoglot.report.chart import Chart, Line, chart_svg
 from isoglot.report.inputs import ReportError, group_by_name
@@ -150,8 +150,8 @@ def _read(file: Path) -> list[dict[str, Any]]:
     records = []
     for number, line in enumerate(lines, start=1):
         try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
+            record = json_text.parse(line)
+        except ValueError as error:
             if number == len(lines):
                 break  # a run that is writing this line, or was killed there
             raise _damaged(file, number) from error

@@ -16,6 +16,7 @@ from isoglot.corpus.cleaning.cleaner import DROP_REASONS
 from isoglot.corpus.storage.manifest import FILE as MANIFEST_FILE
 from isoglot.corpus.storage.manifest import read_manifest
 from isoglot.report import colours
+from isoglot.report.corpus_notes import corpus_notes
 from isoglot.report.corpus_stats import (
     ALPHAS,
     SamplingShare,
@@ -26,7 +27,13 @@ from isoglot.report.corpus_stats import (
     sorted_counts,
 )
 from isoglot.report.figures import layer_figures, sentence_map
-from isoglot.report.inputs import ReportError, group_by_name, read_results, read_visualizations
+from isoglot.report.inputs import (
+    ReportError,
+    group_by_name,
+    read_results,
+    read_visualizations,
+    with_distinct_names,
+)
 from isoglot.report.leaderboard import Leaderboard, build_leaderboard
 from isoglot.report.metrics import METRICS_FILE
 from isoglot.report.score_tables import (
@@ -69,13 +76,14 @@ def read_report_data(
     inputs: Sequence[NamedFolder], languages: Collection[str] | None = None
 ) -> ReportData:
     """Read all files of the folders; scores of all languages, or only of some."""
+    inputs = with_distinct_names(inputs)
     groups = group_by_name(inputs)
     results = read_results(groups)
     data = ReportData(
         results=results,
         board=build_leaderboard(results, languages),
         runs=read_runs(groups),
-        visualizations=read_visualizations(groups),
+        visualizations=read_visualizations(groups, results),
         corpora=[
             (one.name, tuple(sampling_shares(read_manifest(one.folder), ALPHAS)))
             for one in inputs
@@ -99,8 +107,10 @@ def report_page(data: ReportData, *, title: str) -> str:
     gaps = gap_table(board)
     runs = training_table(data.runs)
     model_colours = {model: n for n, model in enumerate({**data.results, **data.runs})}
-    maps = {model: v.sentence_map for model, v in data.visualizations.items() if v.sentence_map}
-    mapped = sorted({language for found in maps.values() for language in found.points})
+    visualized = data.visualizations.items()
+    maps = {model: v.sentence_map for model, v in visualized if v.sentence_map}
+    word_maps = {model: v.word_map for model, v in visualized if v.word_map}
+    mapped = sorted({code for m in (*maps.values(), *word_maps.values()) for code in m.points})
     language_colours = {language: number for number, language in enumerate(mapped)}
     return _render(
         "page.html",
@@ -132,7 +142,14 @@ def report_page(data: ReportData, *, title: str) -> str:
             for kind, shares in groupby(found, lambda share: share.kind)
         ],
         alphas=ALPHAS,
-        maps=[(model, m, sentence_map(m, language_colours)) for model, m in maps.items()],
+        spaces=[
+            (section, title, unit, [(n, m, sentence_map(m, language_colours)) for n, m in own])
+            for section, title, unit, own in (
+                ("space", "Sentence space", "sentence", maps.items()),
+                ("wordspace", "Word space", "word", word_maps.items()),
+            )
+            if own
+        ],
         grids={model: v.grids for model, v in data.visualizations.items() if v.grids},
     )
 
@@ -161,6 +178,7 @@ def corpus_page(corpus: Corpus, *, alphas: Sequence[float], samples: int, title:
         parts=corpus_parts(manifest),
         reasons=sorted_counts(total.dropped),
         meanings=DROP_REASONS,
+        notes=corpus_notes(manifest),
         contaminated=contaminated_records(manifest),
         alphas=alphas,
         shares=list(sampling_shares(manifest, alphas)),
@@ -172,7 +190,9 @@ def corpus_page(corpus: Corpus, *, alphas: Sequence[float], samples: int, title:
 def _render(template: str, title: str, **values: Any) -> str:
     page = _environment().get_template(template)
     html: str = page.render(title=title, version=__version__, colours=colours, **values)
-    return html
+    # a table that is wider than a phone scrolls by itself, not the page with it
+    html = html.replace("<table", '<div class="wide"><table')
+    return html.replace("</table>", "</table></div>")
 
 
 def _environment() -> Environment:

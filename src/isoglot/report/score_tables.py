@@ -9,13 +9,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from isoglot.report.colours import HEAT
+from isoglot.report.noise import beyond_noise
 from isoglot.report.tables import Heading, Number, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from isoglot.report.leaderboard import Column, Leaderboard, MeanScore, ModelScores
 
+_BOLD = (
+    " Bold: better than every other model beyond noise (paired bootstrap over examples, 97.5 %)."
+)
 _PARTIAL = " * An average over fewer languages than another model's, so not comparable with it."
 
 
@@ -26,8 +30,9 @@ def overview_table(board: Leaderboard) -> Table:
     has_partial = any(n.partial for found in averages.values() for n in found.values())
     return Table(
         title="Overview",
-        caption="Averages over languages; ± is one standard deviation over repetitions."
-        + (" The best model of each column is bold." if len(board.models) > 1 else "")
+        caption="Averages over languages; ± is one standard deviation over repetitions, a range "
+        "the 95 % interval over examples of a single one."
+        + (_BOLD if len(board.models) > 1 else "")
         + (_PARTIAL if has_partial else ""),
         corner="model",
         columns=tuple(task_heading(column, board) for column in columns),
@@ -44,22 +49,24 @@ def language_table(board: Leaderboard, column: Column) -> Table:
     languages = board.languages(column)
     heat = HeatScale(board, column)
     averages = _averages(board, column)
-    best = {
-        code: _best((m.by_language[code] for m in models.values() if code in m.by_language), column)
-        for code in languages
-    }
+    higher = column.higher_is_better
+    best = {code: beyond_noise(models, [code], higher=higher) for code in languages}
     rows = []
     for model, scores in models.items():
         numbers = [
-            to_number(scores.by_language.get(code), column, board, best[code], heat)
+            to_number(
+                scores.by_language.get(code), column, board, is_best=best[code] == model, heat=heat
+            )
             for code in languages
         ]
-        note = "" if scores.layer is None else f"layer {scores.layer}"
+        note = _layer_note(scores, board.scales[column])
         rows.append((Heading(text=model, note=note), (*numbers, averages[model])))
     has_partial = any(number.partial for number in averages.values())
     return Table(
         title=task_title(column),
-        caption=_caption(board, column) + (_PARTIAL if has_partial else ""),
+        caption=_caption(board, column)
+        + (_BOLD if len(models) > 1 else "")
+        + (_PARTIAL if has_partial else ""),
         corner="model",
         columns=(*(Heading(text=code) for code in languages), Heading(text="average")),
         rows=tuple(rows),
@@ -74,15 +81,15 @@ def other_metrics_table(board: Leaderboard, primary: Column, others: Sequence[Co
         averages = _averages(board, column)
         for model, scores in board.scores_of(column).items():
             found = [scores.by_language.get(language) for language in languages]
-            numbers = [to_number(score, column, board, None) for score in found]
+            numbers = [to_number(score, column, board) for score in found]
             note = [model] if len(board.models) > 1 else []
             note += [] if scores.layer is None else [f"layer {scores.layer}"]
             heading = Heading(text=_metric(column), note=", ".join(note))
             rows.append((heading, (*numbers, averages[model])))
     return Table(
         title=f"{primary.label}: other metrics",
-        caption="Shares in per cent. Each model at the layer with its best average, where a task "
-        'has layers; metrics whose name ends in "table" use the embedding table.',
+        caption="Shares in per cent. Each model as its folder delivers it, where a task has "
+        'layers; metrics whose name ends in "table" use the embedding table.',
         corner="metric",
         columns=(*(Heading(text=code) for code in languages), Heading(text="average")),
         rows=tuple(rows),
@@ -98,7 +105,8 @@ def gap_table(board: Leaderboard) -> Table | None:
     return Table(
         title="Transfer gap",
         caption="The score in the source language minus the average over the other languages. "
-        "At the same source score, a smaller gap is better.",
+        "At the same source score, a smaller gap is better. A model whose source score is near "
+        "chance has none.",
         corner="model",
         columns=tuple(task_heading(column, board) for column in gaps),
         rows=tuple(
@@ -113,10 +121,9 @@ def _gaps(board: Leaderboard, column: Column) -> dict[str, Number]:
     """Model -> transfer gap, for the models that have one."""
     found = {model: scores.gap(column) for model, scores in board.scores_of(column).items()}
     known = {model: gap for model, gap in found.items() if gap is not None}
-    smallest = min(gap.mean for gap in known.values()) if len(known) > 1 else None
     return {
         model: replace(
-            to_number(gap, column, board, smallest),
+            to_number(gap, column, board),
             note=f"{column.source} minus the mean of {gap.count} others{_repetitions(gap)}",
         )
         for model, gap in known.items()
@@ -134,7 +141,7 @@ def heat_map(board: Leaderboard, model: str) -> Table:
     rows = []
     for row in sorted({row for of_column in scores.values() for row in of_column}):
         numbers = [
-            _without_sd(to_number(scores[column].get(row), column, board, None, heat[column]))
+            _without_sd(to_number(scores[column].get(row), column, board, heat=heat[column]))
             for column in columns
         ]
         rows.append((Heading(text=row), tuple(numbers)))
@@ -166,6 +173,10 @@ def _without_sd(number: Number) -> Number:
     return replace(number, sd=None, note=f"{number.note}{sd}")
 
 
+_MIN_SPAN = 0.2
+"""Shares that the shades span at least: differences of a point or two look alike."""
+
+
 class HeatScale:
     """Shades of one column: from the worst score of all models to the best."""
 
@@ -174,6 +185,10 @@ class HeatScale:
         means = [score.mean for scores in models for score in scores.by_language.values()]
         self._low, self._high = min(means), max(means)
         self._reverse = not column.higher_is_better
+        if board.scales[column] != 1:  # shares
+            least = _MIN_SPAN if self._high > self._low else 0.0
+            self._high = max(self._high, min(self._low + least, 1.0))
+            self._low = min(self._low, max(self._high - least, 0.0))
 
     def __call__(self, value: float) -> int:
         """Index of the shade of a value."""
@@ -187,7 +202,8 @@ def to_number(
     score: MeanScore | None,
     column: Column,
     board: Leaderboard,
-    best: float | None,
+    *,
+    is_best: bool = False,
     heat: HeatScale | None = None,
 ) -> Number:
     """A score, or a missing one, as a number of a table."""
@@ -197,8 +213,9 @@ def to_number(
     return Number(
         value=scale * score.mean,
         sd=None if score.sd is None else scale * score.sd,
-        note=f"{column.metric}, {score.count:,} examples{_repetitions(score)}",
-        best=score.mean == best,
+        note=f"{column.metric}, {score.count:,} examples{_interval(score, scale)}"
+        f"{_repetitions(score)}",
+        best=is_best,
         heat=None if heat is None else heat(score.mean),
     )
 
@@ -229,33 +246,46 @@ def _caption(board: Leaderboard, column: Column) -> str:
         f"{'higher' if column.higher_is_better else 'lower'} is better; {size} examples per "
         f"language; task version {column.version}."
     )
-    if any(scores.layer is not None for scores in models):
-        caption += " Each model is shown at the layer with its best average over these languages."
+    if any(scores.by_layer for scores in models):
+        caption += (
+            " Each model is shown as its folder delivers it: its exported sentence vectors, or its "
+            "last layer. The best layer beside its name was chosen on one half of the examples and "
+            "scored on the other."
+        )
     return caption
 
 
-def _best(scores: Iterable[MeanScore], column: Column) -> float | None:
-    """The best mean of at least two."""
-    means = [score.mean for score in scores]
-    if len(means) < 2:
-        return None
-    return max(means) if column.higher_is_better else min(means)
+def _layer_note(scores: ModelScores, scale: float) -> str:
+    """The delivered layer, and the best one with its average."""
+    if not scores.by_layer:
+        return ""
+    shown = "exported" if scores.layer is None else f"layer {scores.layer}"
+    if scores.best is None:
+        return shown
+    return f"{shown}; best {scores.best.name}: {scale * scores.best.average:.1f}"
+
+
+def _interval(score: MeanScore, scale: float) -> str:
+    if score.low is None or score.high is None:
+        return ""
+    return f", 95 %: {scale * score.low:.1f} to {scale * score.high:.1f}"
 
 
 def _averages(board: Leaderboard, column: Column) -> dict[str, Number]:
     """Model -> average; only averages over all languages of the column can be the best."""
     models = board.scores_of(column)
     total = len(board.languages(column))
-    complete = [m.average for m in models.values() if m.average.count == total]
-    best = _best(complete, column)
+    complete = {name: m for name, m in models.items() if m.average.count == total}
+    best = beyond_noise(complete, board.languages(column), higher=column.higher_is_better)
     numbers = {}
     for model, scores in models.items():
-        average = scores.average
+        average, scale, ends = scores.average, board.scales[column], scores.interval
         layer = "" if scores.layer is None else f", layer {scores.layer}"
         numbers[model] = replace(
-            to_number(average, column, board, best if average in complete else None),
+            to_number(average, column, board, is_best=model == best),
             note=f"{column.metric}, {average.count} languages{layer}{_repetitions(average)}",
             partial=average.count < total,
+            interval=None if ends is None else (scale * ends[0], scale * ends[1]),
         )
     return numbers
 

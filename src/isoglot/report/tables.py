@@ -25,6 +25,8 @@ class Number:
 
     value: float | None = None
     sd: float | None = None
+    interval: tuple[float, float] | None = None
+    """The 95 % interval, shown where there is no standard deviation over repetitions."""
     note: str = ""
     """Metric, number of examples or languages, repetitions: shown by the page as a tooltip."""
     partial: bool = False
@@ -169,7 +171,11 @@ def _number_text(number: Number, *, missing: str, bold: str, partial: str, plus_
         return missing
     text = f"{number.value:.1f}{partial if number.partial else ''}"
     text = bold.format(text) if number.best else text
-    return text if number.sd is None else f"{text} {plus_minus} {number.sd:.1f}"
+    if number.sd is not None:
+        return f"{text} {plus_minus} {number.sd:.1f}"
+    if number.interval is not None:
+        return f"{text} ({number.interval[0]:.1f} to {number.interval[1]:.1f})"
+    return text
 
 
 def _markdown_escaped(text: str) -> str:

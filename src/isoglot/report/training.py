@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-import yaml
-
+from isoglot import yaml_text
 from isoglot.report.chart import Chart, chart_svg
 from isoglot.report.inputs import ReportError
 from isoglot.report.metrics import METRICS_FILE, RunMetrics, mean_line, smooth
@@ -153,8 +152,9 @@ def _batch_tokens(folder: Path) -> int | None:
     file = folder / "recipe.yaml"
     if not file.is_file():
         return None
+    recipe, _ = yaml_text.read(file)
     try:
-        batch = yaml.safe_load(file.read_text(encoding="utf-8"))["batch"]
+        batch = recipe["batch"]
         return int(batch["rows"]) * int(batch["row_length"])
-    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ReportError(f"{file}: has no batch.rows and batch.row_length ({error}).") from error

@@ -1,7 +1,7 @@
 """Pre-train, fine-tune and score every recipe with every seed; finished runs are not repeated.
 
 OUT/
-    RECIPE-seed0/    the run: checkpoints, model, results.json
+    RECIPE-seed0/    the run: checkpoints, model, results.json, corpus.json
     study.md  study.json
 
 A seed determines a run from initial weights to fine-tuning, so rows are paired by seed.
@@ -14,26 +14,23 @@ over its control comes from its objectives; the gain over another checkpoint may
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isoglot.corpus import Corpus
-from isoglot.errors import IsoglotError, RecipeError
+from isoglot.errors import RecipeError, nearest
 from isoglot.evaluation.data import splits_to_score
-from isoglot.evaluation.evaluate import evaluate_tasks
 from isoglot.evaluation.settings import FeatureConfig
-from isoglot.finetuning.finetune import finetune_tasks
 from isoglot.finetuning.plan import FinetunePlan
 from isoglot.finetuning.settings import FinetuneRequest
-from isoglot.objectives import find_objective
 from isoglot.pretraining.config import Recipe
-from isoglot.pretraining.run import pretrain
-from isoglot.recipe import dump
-from isoglot.study.compare import Row, compare, write_study
+from isoglot.pretraining.requirements import check_run
+from isoglot.study.compare import ALL_PAIRS, StudyTable, compare, write_study
+from isoglot.study.jobs import Job, is_finished, run_jobs
 from isoglot.tasks import FINE_TUNED_KINDS, find_task
+from isoglot.tasks.base import DataFolders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
+    from pathlib import Path
 
     from rich.console import Console
 
@@ -42,7 +39,6 @@ if TYPE_CHECKING:
 
 ScoreKey = tuple[str, int, "str | None", str]
 """Task, version, scenario, language."""
-_MLM = "mlm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,18 +46,25 @@ class Study:
     """The recipes, seeds and tasks of a comparison."""
 
     recipes: tuple[Recipe, ...]
-    """The rows; the others are compared with the first."""
+    """The rows of the table."""
     seeds: tuple[int, ...]
     """Random seeds of pre-training and fine-tuning."""
     tasks: tuple[str, ...]
     """Names of tasks."""
-    data: Path
-    """Folder of the tasks' files."""
+    data: DataFolders
+    """Folders of the tasks' files."""
     finetuning: FinetuneRequest = field(default_factory=FinetuneRequest)
     """Fine-tuning settings and test languages; its seeds are replaced by the study's."""
+    baseline: str | None = None
+    """The row that the others are compared with; none: the first; `all`: every pair of rows."""
 
     def __post_init__(self) -> None:
         names = [recipe.name for recipe in self.recipes]
+        if self.baseline not in (None, ALL_PAIRS, *names):
+            raise RecipeError(
+                f"--baseline: no row has the name {self.baseline!r}; "
+                f"{nearest(str(self.baseline), [*names, ALL_PAIRS])}"
+            )
         for name in names:
             if names.count(name) > 1:
                 raise RecipeError(f"two recipes of the study have the name {name!r}: rename one.")
@@ -73,83 +76,50 @@ def run_study(
     corpus_of: Callable[[Recipe], Path],
     console: Console,
     *,
+    num_parallel: int = 1,
     progress: Progress | None = None,
-) -> list[Row]:
-    """Run a study in the folder `out`; returns the rows of its table, which is written there.
+) -> StudyTable:
+    """Run a study in the folder `out`; returns its table, which is written there.
 
-    `corpus_of` gives the folder of a recipe's prepared corpus; `progress` is called while scoring.
+    `corpus_of` gives the folder of a recipe's prepared corpus; `num_parallel` runs are trained at
+    the same time; `progress` is called while scoring.
     """
+    folders = {
+        (recipe.name, seed): out / f"{recipe.name.replace('/', '-')}-seed{seed}"
+        for seed in study.seeds
+        for recipe in study.recipes
+    }
+    for recipe in study.recipes:
+        left = [f for seed in study.seeds if not is_finished(f := folders[recipe.name, seed])]
+        if left:  # a missing model is said before a corpus is generated
+            check_run(recipe, left[0], resume=True)
     wanted = _score_keys(study)
+    corpora = {recipe.name: corpus_of(recipe) for recipe in study.recipes}
+    jobs = [
+        Job(
+            recipe=replace(recipe, seed=seed),
+            corpus=corpora[recipe.name],
+            folder=folders[recipe.name, seed],
+            tasks=study.tasks,
+            data=study.data,
+            request=replace(study.finetuning, seeds=(seed,)),
+        )
+        for seed in study.seeds
+        for recipe in study.recipes
+    ]
     scores: dict[str, list[Score]] = {recipe.name: [] for recipe in study.recipes}
-    for seed in study.seeds:
-        for recipe in study.recipes:
-            folder = out / f"{recipe.name.replace('/', '-')}-seed{seed}"
-            model = _pretrained(replace(recipe, seed=seed), corpus_of(recipe), folder, console)
-            request = replace(study.finetuning, seeds=(seed,))
-            found = score_model(
-                model, study.tasks, study.data, request, folder / "results.json", progress
-            )
-            # the file may have scores of other settings too
-            scores[recipe.name] += [
-                replace(score, seed=seed)
-                for score in found
-                if (score.task, score.version, score.scenario, score.language) in wanted
-                and score.seed in (None, seed)
-            ]
-    rows = compare(scores)
-    write_study(rows, out)
-    return rows
-
-
-def score_model(
-    model: Path,
-    tasks: Sequence[str],
-    data: Path,
-    request: FinetuneRequest,
-    out: Path,
-    progress: Progress | None,
-) -> tuple[Score, ...]:
-    """Fine-tune or evaluate a model on each task; returns all scores of the results file."""
-    finetuned = [name for name in tasks if find_task(name).kind in FINE_TUNED_KINDS]
-    evaluated = [name for name in tasks if name not in finetuned]
-    scores: tuple[Score, ...] = ()
-    if evaluated:
-        languages = request.scenario.targets
-        scores = evaluate_tasks(
-            model, evaluated, data, FeatureConfig(), out=out, languages=languages, progress=progress
-        ).scores
-    if finetuned:
-        scores = finetune_tasks(model, finetuned, data, request, out=out, progress=progress).scores
-    return scores
-
-
-def mlm_control(recipe: Recipe) -> Recipe:
-    """The recipe with every objective replaced by MLM on the same streams."""
-    readable = find_objective(_MLM).reads
-    stages = []
-    for stage in recipe.stages:
-        for name, stream in stage.streams.items():
-            if stream.kind not in readable:
-                raise RecipeError(
-                    f"MLM cannot read the stream {name!r} ({stream.kind}) of {recipe.name}, so "
-                    "--control cannot use the same text. Write the control as a recipe of its own."
-                )
-        streams = {name: replace(s, objectives=(_MLM,)) for name, s in stage.streams.items()}
-        stages.append(replace(stage, streams=streams))
-    objectives = {name: found for name, found in recipe.objectives.items() if name == _MLM}
-    name = f"{recipe.name}-control"
-    return replace(recipe, name=name, stages=tuple(stages), objectives=objectives)
-
-
-def with_controls(recipes: Sequence[Recipe]) -> list[Recipe]:
-    """The controls of recipes, then the recipes; shared or given controls appear once."""
-    known = {recipe.fingerprint() for recipe in recipes}
-    controls: dict[str, Recipe] = {}
-    for recipe in recipes:
-        control = mlm_control(recipe)
-        if control.fingerprint() not in known:
-            controls.setdefault(control.fingerprint(), control)
-    return [*controls.values(), *recipes]
+    for job, found in zip(jobs, run_jobs(jobs, num_parallel, console, progress), strict=True):
+        seed = job.recipe.seed
+        # the file may have scores of other settings too
+        scores[job.recipe.name] += [
+            replace(score, seed=seed)
+            for score in found
+            if (score.task, score.version, score.scenario, score.language) in wanted
+            and score.seed in (None, seed)
+        ]
+    table = compare(scores, baseline=study.baseline)
+    write_study(table, out)
+    return table
 
 
 def _score_keys(study: Study) -> set[ScoreKey]:
@@ -164,28 +134,3 @@ def _score_keys(study: Study) -> set[ScoreKey]:
             parts = splits_to_score(task, study.data, study.finetuning.scenario.targets)
             keys |= {(task.name, task.version, scenario, part.language) for part in parts}
     return keys
-
-
-def _pretrained(recipe: Recipe, corpus: Path, folder: Path, console: Console) -> Path:
-    """The model of a run, pre-trained now unless it is finished."""
-    text = dump(recipe)
-    file = folder / "recipe.yaml"
-    if file.is_file() and file.read_text(encoding="utf-8") != text:
-        raise RecipeError(
-            f"{folder} has a run of {recipe.name} with other settings ({file}). Choose another "
-            "folder with --out, or remove it."
-        )
-    if (folder / "model/config.json").is_file():
-        return folder / "model"
-    outcome = pretrain(
-        recipe,
-        Corpus.open(corpus),
-        folder,
-        resume=folder.exists(),
-        name=recipe.name,
-        recipe_text=text,
-        console=console,
-    )
-    if outcome.model is None:
-        raise IsoglotError(f"{folder} was stopped. Repeat the command to continue.")
-    return outcome.model

@@ -16,15 +16,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from isoglot.averaging import is_pair, scores_to_average
+from isoglot.averaging import scores_to_average
 from isoglot.errors import IsoglotError, RecipeError
-from isoglot.model_results import model_folder
+from isoglot.folders import model_folder
+from isoglot.languages import is_pair
 from isoglot.pretraining.export import INTERMEDIATE
 from isoglot.recipe import document
 from isoglot.report.metrics import RunMetrics
 from isoglot.report.transfer import TransferCurves, TransferPoint
 from isoglot.study.compare import comparable_averages, is_part_of
-from isoglot.study.run import score_model
+from isoglot.study.jobs import score_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from isoglot.finetuning.settings import FinetuneRequest
     from isoglot.report.inputs import NamedFolder
     from isoglot.results import Score
+    from isoglot.tasks.base import DataFolders
 
 
 STEPS = "steps"
@@ -89,7 +91,7 @@ def recipe_value(run: Path, path: str) -> float:
 def transfer_curves(
     models: Sequence[PlottedModel],
     tasks: Sequence[str],
-    data: Path,
+    data: DataFolders,
     request: FinetuneRequest,
     *,
     source: str,

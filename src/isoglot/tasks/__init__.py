@@ -26,6 +26,7 @@ TASKS: dict[str, str] = {
     "conll": "ner:Conll",
     "wikiann": "ner:WikiAnn",
     "masakhaner": "ner:MasakhaNer",
+    "masakhaner2": "ner:MasakhaNer2",
     "germeval2014": "ner:GermEval",
     "uner": "ner:UniversalNer",
     "ud-pos": "tagging:UdPos",
@@ -34,6 +35,7 @@ TASKS: dict[str, str] = {
     "mlqa": "multilingual_qa:Mlqa",
     "xquad": "multilingual_qa:Xquad",
     "tydiqa": "multilingual_qa:TydiQa",
+    "tydiqa-primary": "tydiqa_primary:TydiQaPrimary",
     "copa": "multiple_choice:Copa",
     "xcopa": "multiple_choice:Xcopa",
     "retrieval": "bitext:UserPairs",
@@ -49,6 +51,8 @@ TASKS: dict[str, str] = {
     "lama": "lama:Lama",
     "mlama": "multilingual_facts:Mlama",
     "xfactr": "multilingual_facts:Xfactr",
+    "entity-linking": "linking:EntityLinking",
+    "object-entailment": "linking:ObjectEntailment",
     "testbed-nli": "testbed:WorldNli",
     "testbed-paraphrases": "testbed:WorldParaphrases",
     "testbed-sentiment": "testbed:WorldSentiment",
@@ -58,7 +62,9 @@ TASKS: dict[str, str] = {
 }
 """Name of a task -> file of this folder and class. A file is imported when its task is named."""
 
-FINE_TUNED_KINDS: frozenset[TaskKind] = frozenset({"classify", "tag", "span", "choice"})
+FINE_TUNED_KINDS: frozenset[TaskKind] = frozenset(
+    {"text-classification", "token-classification", "question-answering", "multiple-choice"}
+)
 """Kinds of tasks that a model is trained for; the others read features of the model as it is."""
 
 

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Split = Literal["train", "dev", "test"]
-FineTunedKind = Literal["classify", "tag", "span", "choice"]
+FineTunedKind = Literal[
+    "text-classification", "token-classification", "question-answering", "multiple-choice"
+]
 FeatureKind = Literal[
-    "retrieval", "mining", "alignment", "lexicon", "analogy", "probe", "similarity"
+    "retrieval", "mining", "alignment", "lexicon", "analogy", "probe", "similarity", "linking"
 ]
 TaskKind = FineTunedKind | FeatureKind
 """What a model does with an example: it is fine-tuned, or its features are read."""
@@ -46,6 +48,20 @@ class TaskSplit:
     """`sw`; `en-sw` for two languages (question and context, or the two sides of a translation)."""
     name: Split
     files: tuple[Path, ...]
+
+
+DataFolders = Path | tuple[Path, ...]
+"""One folder of tasks' files or several: a split is taken from the first that has it."""
+
+
+def data_folders(data: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
+    """The data folders that an argument names."""
+    return (Path(data),) if isinstance(data, str | Path) else tuple(map(Path, data))
+
+
+def name_folders(data: DataFolders) -> str:
+    """The data folders, for messages."""
+    return " and ".join(map(str, data_folders(data)))
 
 
 E = TypeVar("E")
@@ -84,14 +100,30 @@ class Task(ABC, Generic[E, P]):
     ) -> dict[str, float]:
         """The value of each metric, as the official script computes it."""
 
-    def find_split(self, folder: Path, language: str, name: Split) -> TaskSplit:
-        """One split of one language; the error lists the splits that the folder has."""
-        found = self.splits(folder)
+    def splits_in(self, data: DataFolders) -> list[TaskSplit]:
+        """The languages and splits of all data folders; a folder that is missing is refused."""
+        found: dict[tuple[str, Split], TaskSplit] = {}
+        for folder in data_folders(data):
+            splits = self.splits(folder)
+            if not splits and not folder.is_dir():
+                raise CorpusError(
+                    f"{folder}: there is no such folder. Name the folder of the tasks' files with "
+                    "--data (docs/tasks.md)."
+                )
+            for split in splits:
+                found.setdefault((split.language, split.name), split)
+        return list(found.values())
+
+    def find_split(self, data: DataFolders, language: str, name: Split) -> TaskSplit:
+        """One split of one language; the error lists the splits that the folders have."""
+        found = self.splits_in(data)
         for split in found:
             if (split.language, split.name) == (language, name):
                 return split
         have = ", ".join(f"{split.language} {split.name}" for split in found) or "nothing"
-        raise CorpusError(f"{folder} has no {name} split of {self.name} for {language!r}: {have}.")
+        raise CorpusError(
+            f"{name_folders(data)} has no {name} split of {self.name} for {language!r}: {have}."
+        )
 
 
 def accuracy(true: Sequence[object], predicted: Sequence[object]) -> float:

@@ -54,6 +54,7 @@ class UserPairs(RetrievalTask):
     """Translations of your own: TSV files with two columns, named after their languages."""
 
     name = "retrieval"
+    version = 2  # without pairs that have the same text in both languages
     languages = "any"
     summary = "the nearest sentence, on translations of your own (--pairs)"
     paper = ""
@@ -79,6 +80,10 @@ class Tatoeba(RetrievalTask):
         Layout("tatoeba/v1/tatoeba.{language}-{other}.{language}", split="test"),
         Layout("tatoeba/{language}-{other}.{language}", split="test"),
         *hf_layouts("xtreme", "tatoeba.{language}", test="validation", other="en"),
+    )
+    companions = (
+        "tatoeba/v1/tatoeba.{language}-{other}.{other}",
+        "tatoeba/{language}-{other}.{other}",
     )
 
 
@@ -112,7 +117,7 @@ class Bucc(FileTask[BitextEntry, tuple[int, int]]):
     languages = "de fr ru zh with en"
     summary = "translations among sentences without one"
     kind = "mining"
-    version = 2  # the threshold is that of the dev split, vectors are those of the first token
+    version = 3  # repeated sentences and the threshold as in XTREME's script
     metrics = (Metric(name="f1"), Metric(name="precision"), Metric(name="recall"))
     paper = "Zweigenbaum et al. 2018"
     licence = "research use only"
@@ -120,6 +125,8 @@ class Bucc(FileTask[BitextEntry, tuple[int, int]]):
         Layout("bucc2018/{language}-{other}/{language}-{other}.training.{language}", split="test"),
         Layout("bucc2018/{language}-{other}/{language}-{other}.sample.{language}", split="dev"),
     )
+    # the test split has no gold links
+    companions = ("bucc2018/{language}-{other}/{language}-{other}.*",)
 
     @override
     def read(self, split: TaskSplit) -> list[BitextEntry]:

@@ -23,7 +23,7 @@ _MIDDLE = 3.0
 class ClassificationTask(FileTask[LabeledText, str]):
     """A task with a fixed set of labels, scored by accuracy."""
 
-    kind = "classify"
+    kind = "text-classification"
     version = 1
     metrics = (Metric(name="accuracy"),)
     labels: ClassVar[tuple[str, ...]]

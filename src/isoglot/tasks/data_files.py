@@ -1,16 +1,19 @@
 """Reading a task's files: rows with their line numbers, and the error that names a damaged line.
 
-Reads text, TSV with a header, JSON, JSON lines (plain, .xz, .gz, .bz2 or .zst), and Hugging Face
-data sets (Parquet files of a repository, or the Arrow files of `save_to_disk`).
+Reads text, TSV and CSV with a header, JSON, JSON lines (plain, .xz, .gz, .bz2 or .zst), and Hugging
+Face data sets (Parquet files of a repository, or the Arrow files of `save_to_disk`).
 """
 
 from __future__ import annotations
 
-import json
+import csv
+import hashlib
 import re
 from itertools import chain
+from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any
 
+from isoglot import json_text
 from isoglot.corpus.reading.files import read_lines
 from isoglot.corpus.reading.reader import Skipped
 from isoglot.errors import CorpusError
@@ -77,7 +80,7 @@ class Row(dict[str, Any]):
 def read_rows(
     files: Iterable[Path], *, hf_columns: Iterable[str] = (), optional: bool = False
 ) -> Iterator[Row]:
-    """The rows of files: Hugging Face data sets, JSON lines or TSV, by the file's name.
+    """The rows of files: Hugging Face data sets, JSON lines, CSV or TSV, by the file's name.
 
     A Hugging Face data set must have `hf_columns`; `optional` is that of `tsv_rows`.
     """
@@ -86,21 +89,45 @@ def read_rows(
             yield from hf_rows(path, *hf_columns)
         elif ".jsonl" in path.name:
             yield from json_lines(path)
+        elif ".csv" in path.name:
+            yield from csv_rows(path)
         else:
             yield from tsv_rows(path, optional=optional)
 
 
 def tsv_rows(path: Path, *, optional: bool = False) -> Iterator[Row]:
-    """The rows of a TSV file with a header; `optional`: the last cells of a row may be missing."""
+    """The rows of a TSV file with a header; `optional`: the last cells of a row may be missing.
+
+    Quotes are characters like others, unless a row has too many cells: a tab may be quoted.
+    """
     lines = numbered_lines(path)
     _, names = next(lines, (0, ""))
     header = names.split("\t")
     for number, line in lines:
         cells = line.split("\t")
+        if len(cells) > len(header) and '"' in line:
+            cells = next(csv.reader([line], delimiter="\t"))
         if len(cells) > len(header) or (len(cells) < len(header) and not optional):
             what = f"has {len(cells)} columns and the header has {len(header)}."
             raise file_error(path, number, what)
         yield Row(path, number, dict(zip(header, cells, strict=False)))
+
+
+def csv_rows(path: Path) -> Iterator[Row]:
+    """The rows of a CSV file with a header; a quoted cell may hold commas and line ends."""
+    reader = csv.reader(f"{line}\n" for _, line in numbered_lines(path))
+    header: list[str] | None = None
+    try:
+        for cells in reader:
+            if header is None:
+                header = [name.strip().removeprefix("\ufeff") for name in cells]
+            elif cells and len(cells) != len(header):
+                what = f"has {len(cells)} columns and the header has {len(header)}."
+                raise file_error(path, reader.line_num, what)
+            elif cells:
+                yield Row(path, reader.line_num, dict(zip(header, cells, strict=True)))
+    except csv.Error as error:
+        raise file_error(path, reader.line_num, f"is not CSV ({error}).") from error
 
 
 def json_lines(path: Path) -> Iterator[Row]:
@@ -109,7 +136,7 @@ def json_lines(path: Path) -> Iterator[Row]:
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
+            found = json_text.parse(line)
         except ValueError as error:
             raise file_error(path, number, f"is not JSON ({error}).") from error
         if not isinstance(found, dict):
@@ -121,8 +148,8 @@ def read_json(path: Path) -> Any:
     """A file that is one JSON value."""
     text = "\n".join(line for _, line in numbered_lines(path))
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
+        return json_text.parse(text)
+    except JSONDecodeError as error:
         what = f"is not JSON from column {error.colno} on ({error.msg})."
         raise file_error(path, error.lineno, what) from error
 
@@ -147,6 +174,19 @@ def parallel_lines(first: Path, second: Path) -> list[tuple[str, str]]:
         where = min(lengths) + 1
         raise file_error(second, where, f"{lengths[1]} lines, but {first.name} has {lengths[0]}.")
     return list(zip(*sides, strict=True))
+
+
+def files_fingerprint(files: Iterable[Path]) -> str:
+    """SHA-256 over the names and the content of files."""
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(path.name.encode() + b"\0")
+        try:
+            with path.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+        except OSError as error:
+            raise CorpusError(f"{path}: cannot be read ({error.strerror}).") from error
+    return digest.hexdigest()
 
 
 def is_hf_file(path: Path) -> bool:
@@ -200,7 +240,7 @@ def _read_table(path: Path) -> pa.Table:
 
 def _label_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
     """Column -> names of its labels, for columns of `ClassLabel` and of lists of it."""
-    said = json.loads(metadata.get(b"huggingface", b"{}"))
+    said = json_text.parse(metadata.get(b"huggingface", b"{}"))
     found = {}
     for name, feature in said.get("info", {}).get("features", {}).items():
         inner = feature.get("feature", feature) if isinstance(feature, dict) else feature

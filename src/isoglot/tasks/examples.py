@@ -26,6 +26,8 @@ class TaggedSentence:
     id: str
     words: tuple[str, ...]
     tags: tuple[str, ...]
+    section: str = ""
+    """Its treebank, where a language has several: each is scored alone, and their mean is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,56 @@ class Question:
     context: str
     answers: tuple[Answer, ...]
     """All correct answers; none if the context does not answer the question."""
+    split_context: str | None = None
+    """The context with spaces between its words, for a model that reads split text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerAnnotation:
+    """What one person says of a question on a document (TyDiQA)."""
+
+    passage: int
+    """Index of the passage with the answer, or -1."""
+    span: tuple[int, int] | None
+    """First byte of the minimal answer in the document's UTF-8, and the byte after it."""
+    yes_no: str
+    """`yes`, `no` or `none`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentQuestion(Question):
+    """A question on a whole document, in passages. Predicted: a place in the document."""
+
+    passages: tuple[tuple[int, int], ...]
+    """First byte of each passage in the document's UTF-8, and the byte after it."""
+    annotations: tuple[AnswerAnnotation, ...]
+
+
+class PredictedAnswer(str):
+    """A predicted text, empty for no answer, with the best span and how much it is preferred.
+
+    A task that is scored with thresholds reads more than the text; others take it for the text.
+    """
+
+    __slots__ = ("best", "end", "null_odds", "start")
+
+    best: str
+    """The text of the best span, also where no answer is predicted; empty without any span."""
+    start: int
+    """First character of the best span in the context."""
+    end: int
+    """Character after the best span."""
+    null_odds: float
+    """Score of no answer minus the score of the best span."""
+
+    def __new__(
+        cls, text: str, *, best: str, start: int, end: int, null_odds: float
+    ) -> PredictedAnswer:
+        """A text and what the model thinks of it."""
+        answer = super().__new__(cls, text)
+        answer.best, answer.start, answer.end = best, start, end
+        answer.null_odds = null_odds
+        return answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +173,29 @@ class Fact:
     """All correct objects, the canonical one first."""
     candidates: tuple[str, ...] = ()
     """Objects to choose from (typed querying); none: any tokens of the vocabulary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityQuery:
+    """A text that stands for an entity, and the entity's description in another language.
+
+    The descriptions of all examples of a split are the candidates. Predicted: the rank of the
+    right one, from 1; 0 for an example without a text, which is only a candidate.
+    """
+
+    entity: str
+    """Id of the entity that is looked for, such as `Q42`."""
+    description: str
+    text: str = ""
+    """The context of a mention, or the description of a fact's subject."""
+    start: int = 0
+    """First character of the mention in the text."""
+    end: int = 0
+    """Character behind the mention; equal to `start` if there is none."""
+    relation: int | None = None
+    """P number of the relation, for a fact."""
+    also: tuple[str, ...] = ()
+    """Other right entities: they are no candidates for this example."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

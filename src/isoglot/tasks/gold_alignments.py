@@ -64,9 +64,10 @@ class XlmAlignGold(AlignmentTask):
     """XLM-Align's test sets (Chi et al. 2021): de-en 508 pairs, en-fr 447, ro-en 199, en-hi 90.
 
     From Europarl, WPT 2003 and WPT 2005, 1,244 pairs: those of MetaXLM's Figure 4. `alignv2.txt`
-    has `sentence first second S|P` from 1; a link without a mark is sure. The n-th sentence number,
-    ascending, is line n. Two links point outside their sentences (de-en, line 3,728 and en-hi, line
-    678) and count as gold links that no model can find, as in the released scorer.
+    has `sentence first second S|P` from 1; a link without a mark is sure. A folder that has only
+    `align.txt`, the sure links, is scored on them. The n-th sentence number, ascending, is line n.
+    Two links point outside their sentences (de-en, line 3,728 and en-hi, line 678) and count as
+    gold links that no model can find, as in the released scorer.
     """
 
     name = "alignment"
@@ -78,13 +79,19 @@ class XlmAlignGold(AlignmentTask):
         Layout("word_align/xlm-align/{language}-{other}/test.{language}", split="test"),
         Layout("xlm-align/{language}-{other}/test.{language}", split="test"),
     )
+    companions = tuple(
+        f"{place}xlm-align/{{language}}-{{other}}/{name}"
+        for place in ("word_align/", "")
+        for name in ("test.{other}", "align.txt", "alignv2.txt")
+    )
 
     @override
     def read(self, split: TaskSplit) -> list[AlignedPair]:
         path = split.files[0]
         first, second = path.parent.name.split("-")
         pairs = parallel_lines(path, file_with_ending(path, first, second))
-        gold_path = file_beside(path, "alignv2.txt")
+        both = file_beside(path, "alignv2.txt"), file_beside(path, "align.txt")
+        gold_path = next((file for file in both if file.is_file()), both[0])
         gold = [_parse_xlm_align(gold_path, *line) for line in numbered_lines(gold_path)]
         sentences = sorted({each.sentence for each in gold})
         if len(sentences) != len(pairs):
@@ -112,6 +119,11 @@ class AwesomeAlignGold(AlignmentTask):
             for folder in ("word_align/awesome-align/", "awesome-align/examples/")
             for one, two in (("zh", "en"), ("ro", "en"), ("en", "fr"), ("de", "en"), ("ja", "en"))
         ),
+    )
+    companions = tuple(
+        f"{folder}/*.{ending}"
+        for folder in ("word_align/awesome-align", "awesome-align/examples")
+        for ending in ("gold", "out")
     )
 
     @override

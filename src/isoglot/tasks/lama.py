@@ -119,6 +119,7 @@ class Lama(ClozeTask):
         Layout("LAMA/data/*/*.jsonl", ("en",), "test"),
         *hf_layouts("lama", "*", ("en",), test="train"),
     )
+    companions = ("lama/data/relations.jsonl", "LAMA/data/relations.jsonl")
 
     @override
     def read(self, split: TaskSplit) -> list[Fact]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from isoglot.errors import IsoglotError, nearest
+from isoglot.languages import canonical_name, find, is_language
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -30,6 +31,7 @@ LANGUAGE_SETS: dict[str, str] = {
 """XTREME's 40 are those of its WikiAnn; Tatoeba-36 is XTREME's, Tatoeba-14 is XNLI's without en."""
 
 _MAX_CODE_LENGTH = 3
+"""Letters of a language's code, before its script and region; longer names are those of sets."""
 
 
 def language_set(name: str) -> tuple[str, ...]:
@@ -40,13 +42,19 @@ def language_set(name: str) -> tuple[str, ...]:
 
 
 def expand_languages(names: Iterable[str]) -> tuple[str, ...]:
-    """Language codes and pairs (`en-de`), with the names of sets replaced by their languages."""
+    """The codes of languages and pairs in any spelling (`en`, `por`, `deu-eng`).
+
+    The name of a set is replaced by its languages.
+    """
     codes: dict[str, None] = {}
     for name in (name.strip() for name in names):
-        parts = name.split("-")
-        is_code = len(parts) <= 2 and all(0 < len(part) <= _MAX_CODE_LENGTH for part in parts)
+        code = canonical_name(name)
+        parts = code.split("-")
+        is_code = all(
+            is_language(one) and len(one.partition("_")[0]) <= _MAX_CODE_LENGTH for one in parts
+        )
         codes |= dict.fromkeys(
-            (name,) if is_code and name not in LANGUAGE_SETS else language_set(name)
+            (code,) if is_code and name not in LANGUAGE_SETS else language_set(name)
         )
     return tuple(codes)
 
@@ -54,9 +62,10 @@ def expand_languages(names: Iterable[str]) -> tuple[str, ...]:
 def is_selected(language: str, codes: Collection[str] | None) -> bool:
     """Whether a language, or a pair, is selected by codes; none selects all.
 
-    A pair is selected with its languages other than English; `en` selects only English alone.
+    A pair is selected with its languages other than English, and by its own name in either order;
+    `en` selects only English alone.
     """
-    if codes is None or language in codes:
+    if codes is None or find(language, codes) is not None:
         return True
-    foreign = {code for code in language.split("-") if code != "en"}
-    return bool(foreign) and foreign <= set(codes)
+    foreign = {code for code in canonical_name(language).split("-") if code != "en"}
+    return bool(foreign) and foreign <= set(map(canonical_name, codes))

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
+from isoglot.errors import CorpusError
+from isoglot.languages import canonical, code_of_name, from_wikipedia
 from isoglot.tasks.base import E, P, Split, Task, TaskSplit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _SPLIT_NAMES: dict[str, Split] = {
@@ -24,10 +26,12 @@ _SPLIT_NAMES: dict[str, Split] = {
     **dict.fromkeys(("validation", "valid", "val", "dev_2k", "dev", "trial", "testa"), "dev"),
     **dict.fromkeys(("test_annotated", "test_2k", "testb", "test"), "test"),
 }
+_CODE = r"[a-z]{2,3}(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}))*"
 _PLACEHOLDERS = {
-    "{language}": r"(?P<language>[a-z]{2,3})",
-    "{name}": r"(?P<language>[a-z]{4,})",
-    "{other}": r"(?P<other>[a-z]{2,3})",
+    "{language}": f"(?P<language>{_CODE})",
+    "{wikipedia}": r"(?P<wikipedia>[a-z]{2,3}(?:-[a-z]+)*|simple)",
+    "{name}": r"(?P<name>[a-z]{4,})",
+    "{other}": f"(?P<other>{_CODE})",
     "{split}": f"(?P<split>{'|'.join(_SPLIT_NAMES)})",
     "*": r"[^/]*",
 }
@@ -40,6 +44,9 @@ class FileTask(Task[E, P]):
 
     layouts: ClassVar[tuple[Layout, ...]] = ()
     """Empty for a task that generates its examples."""
+    companions: ClassVar[tuple[str, ...]] = ()
+    """Patterns of files beside those of `layouts` that are read with them, or known and not read:
+    the other side of translations, gold links, splits without labels."""
 
     @override
     def splits(self, folder: Path) -> list[TaskSplit]:
@@ -51,7 +58,8 @@ class Layout:
     """A path pattern, and the language and split of files whose names do not have them."""
 
     pattern: str
-    """`{language}` and `{other}` are language codes, `{name}` a language's name, `*` anything."""
+    """`{language}` and `{other}` are language codes, `{wikipedia}` is that of a Wikipedia, `{name}`
+    a language's English name, `*` anything."""
     languages: tuple[str, ...] = ()
     """Languages inside each file, for names without a language."""
     split: Split | None = None
@@ -61,24 +69,33 @@ class Layout:
 
     def find(self, root: Path) -> Iterator[tuple[str, Split, Path]]:
         """Language, split and path of every file under a folder that matches the pattern."""
-        regex = _compile(self.pattern)
-        anything = re.sub(r"(\{\w+\}|\*)+", "*", self.pattern)
-        for path in sorted(root.glob(anything.removesuffix("*") + "*")):
+        regex = compile_pattern(self.pattern)
+        for path in sorted(root.glob(to_glob(self.pattern).removesuffix("*") + "*")):
             match = regex.fullmatch(path.relative_to(root).as_posix())
             if match is None or not path.is_file():
                 continue
             groups = match.groupdict()
             split = self.split or _SPLIT_NAMES[groups["split"]]
-            if groups.get("language") is None:
-                for language in self.languages:
-                    yield language, split, path
+            language = _language(groups)
+            if language is None:
+                for one in self.languages:
+                    yield one, split, path
                 continue
-            language = two_letter_code(groups["language"])
             other = groups.get("other") or self.other
-            yield f"{language}-{two_letter_code(other)}" if other else language, split, path
+            yield f"{language}-{canonical(other)}" if other else language, split, path
 
 
-def _compile(pattern: str) -> re.Pattern[str]:
+def _language(groups: Mapping[str, str | None]) -> str | None:
+    """The code of the language that a file's name has, if it has one."""
+    if name := groups.get("name"):
+        return code_of_name(name) or name
+    if code := groups.get("wikipedia"):
+        return from_wikipedia(code)
+    return canonical(code) if (code := groups.get("language")) else None
+
+
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """A pattern as a regular expression, for a path below the data folder, compressed or not."""
     expression, seen = "", set()
     for token in re.split(r"(\{\w+\}|\*)", pattern):
         # a placeholder that is repeated must match the same text again
@@ -87,6 +104,16 @@ def _compile(pattern: str) -> re.Pattern[str]:
         if token.startswith("{"):
             seen.add(token)
     return re.compile(expression + _COMPRESSED)
+
+
+def to_glob(pattern: str) -> str:
+    """A pattern with `*` for each placeholder."""
+    return re.sub(r"(\{\w+\}|\*)+", "*", pattern)
+
+
+def data_root(folder: Path) -> Path:
+    """The folder `eval` in a data folder, or the data folder itself."""
+    return folder / "eval" if (folder / "eval").is_dir() else folder
 
 
 def hf_layouts(
@@ -110,49 +137,19 @@ def hf_layouts(
 
 def find_splits(folder: Path, layouts: tuple[Layout, ...]) -> list[TaskSplit]:
     """The splits whose files are under a data folder."""
-    root = folder / "eval" if (folder / "eval").is_dir() else folder
+    root = data_root(folder)
     found: dict[tuple[str, Split], list[Path]] = {}
     for layout in layouts:
         of_layout: dict[tuple[str, Split], list[Path]] = {}
         for language, split, path in layout.find(root):
-            of_layout.setdefault((language, split), []).append(path)
+            files = of_layout.setdefault((language, split), [])
+            files.append(path)
+            # without a `*` a language has one file: `nb.test` and `nob.test.xz` are the same
+            if len(files) > 1 and "*" not in layout.pattern:
+                raise CorpusError(
+                    f"{files[0]} and {path} are both the {split} split of {language}. Keep one of "
+                    "them."
+                )
         for key, files in of_layout.items():
             found.setdefault(key, files)
     return [TaskSplit(language, split, tuple(files)) for (language, split), files in found.items()]
-
-
-# fmt: off
-_TWO_LETTERS = {
-    "afr": "af", "amh": "am", "ara": "ar", "arb": "ar", "aze": "az", "bel": "be", "ben": "bn",
-    "bos": "bs", "bre": "br", "bul": "bg", "cat": "ca", "ces": "cs", "cmn": "zh", "cym": "cy",
-    "dan": "da", "deu": "de", "ell": "el", "eng": "en", "epo": "eo", "esp": "es", "est": "et",
-    "eus": "eu", "fao": "fo", "fin": "fi", "fra": "fr", "gla": "gd", "gle": "ga", "glg": "gl",
-    "hau": "ha", "heb": "he", "hin": "hi", "hrv": "hr", "hun": "hu", "hye": "hy", "ibo": "ig",
-    "ido": "io", "ile": "ie", "ina": "ia", "ind": "id", "isl": "is", "ita": "it", "jav": "jv",
-    "jp": "ja", "jpn": "ja", "kat": "ka", "kaz": "kk", "khm": "km", "kin": "rw", "kor": "ko",
-    "kur": "ku", "lat": "la", "lav": "lv", "lit": "lt", "lug": "lg", "mal": "ml", "mar": "mr",
-    "mkd": "mk", "mon": "mn", "ned": "nl", "nld": "nl", "nno": "nn", "nob": "nb", "oci": "oc",
-    "pes": "fa", "pol": "pl", "por": "pt", "ron": "ro", "rus": "ru", "slk": "sk", "slv": "sl",
-    "spa": "es", "sqi": "sq", "srp": "sr", "swa": "sw", "swe": "sv", "swh": "sw", "tam": "ta",
-    "tat": "tt", "tel": "te", "tgl": "tl", "tha": "th", "tuk": "tk", "tur": "tr", "uig": "ug",
-    "ukr": "uk", "urd": "ur", "uzb": "uz", "vie": "vi", "wol": "wo", "xho": "xh", "yid": "yi",
-    "yor": "yo", "zho": "zh", "zsm": "ms", "zul": "zu",
-}
-"""`esp` and `ned` are CoNLL-2002's own codes; `jp` is the Amazon reviews'."""
-_TYDIQA_NAMES = {
-    "arabic": "ar", "bengali": "bn", "english": "en", "finnish": "fi", "indonesian": "id",
-    "japanese": "ja", "korean": "ko", "russian": "ru", "swahili": "sw", "telugu": "te",
-    "thai": "th",
-}
-"""The language names in TyDi QA's file names and question ids."""
-# fmt: on
-
-
-def two_letter_code(code: str) -> str:
-    """The two-letter code of a language, or its own code where it has none."""
-    return _TYDIQA_NAMES.get(code) or _TWO_LETTERS.get(code, code)
-
-
-def tydiqa_name(code: str) -> str | None:
-    """TyDi QA's name of a language, if it is one of its eleven."""
-    return next((name for name, short in _TYDIQA_NAMES.items() if short == code), None)

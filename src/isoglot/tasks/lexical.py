@@ -68,6 +68,7 @@ class XlingEval(LexiconTask):
         Layout("bli/xling-eval/*/yacle.test.freq.2k.{language}-{other}.tsv", split="test"),
         Layout("bli/xling-eval/*/yacle.train.freq.5k.{language}-{other}.tsv", split="train"),
     )
+    companions = ("bli/xling-eval/*/yacle.train.freq.*.{language}-{other}.tsv",)
 
 
 class Muse(LexiconTask):
@@ -85,6 +86,7 @@ class Muse(LexiconTask):
         Layout("muse/{language}-{other}.5000-6500.txt", split="test"),
         Layout("muse/{language}-{other}.0-5000.txt", split="train"),
     )
+    companions = ("muse/{language}-{other}.txt",)
 
 
 class AnalogyTask(FileTask[Analogy, str]):

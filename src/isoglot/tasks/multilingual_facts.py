@@ -140,6 +140,7 @@ class Xfactr(ClozeTask):
         Layout(f"lama/xfactr_templates/{_ENGLISH_TEMPLATES}.jsonl", ("en",), "test"),
         Layout("lama/xfactr_templates/relations.{language}.jsonl", split="test"),
     )
+    companions = ("lama/mlama_candidates/*", "lama/xfactr_aliases/*", "lama/xfactr_mtrexf.jsonl")
 
     @override
     def splits(self, folder: Path) -> list[TaskSplit]:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 from typing_extensions import override
 
 from isoglot.errors import CorpusError
-from isoglot.tasks.layouts import Layout, hf_layouts, tydiqa_name
+from isoglot.languages import name_of
+from isoglot.tasks.layouts import Layout, hf_layouts
 from isoglot.tasks.squad import QuestionAnsweringTask, read_questions
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _MLQA_ARTICLES = {
 }
 _HAN = re.compile("[\u4e00-\u9fa5]")
 _TYDIQA_LANGUAGES = ("ar", "bn", "en", "fi", "id", "ko", "ru", "sw", "te")
+"""Of the gold-passage task; the primary task has ja and th too."""
 
 
 class Mlqa(QuestionAnsweringTask):
@@ -136,7 +138,7 @@ class TydiQa(QuestionAnsweringTask):
     @override
     def read(self, split: TaskSplit) -> list[Question]:
         """A file may have all languages; question ids then start with a language (`swahili-`)."""
-        others = {tydiqa_name(code) for code in _TYDIQA_LANGUAGES if code != split.language}
+        others = {name_of(code).lower() for code in _TYDIQA_LANGUAGES if code != split.language}
         return [
             question
             for path in split.files

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class CopaTask(FileTask[MultipleChoice, int]):
     """A task in COPA's format, JSON lines as in SuperGLUE."""
 
-    kind = "choice"
+    kind = "multiple-choice"
     version = 1
     metrics = (Metric(name="accuracy"),)
 
@@ -82,3 +82,4 @@ class Copa(CopaTask):
         Layout("COPA/train.jsonl", ("en",), "train"),
         Layout("COPA/val.jsonl", ("en",), "dev"),
     )
+    companions = ("COPA/test.jsonl",)

@@ -1,4 +1,4 @@
-"""Named entity recognition: CoNLL-2002/2003, WikiAnn, MasakhaNER, GermEval 2014, Universal NER."""
+"""Named entity recognition: CoNLL-2002/2003, WikiAnn, MasakhaNER, GermEval 2014, UNER."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
+from isoglot.languages import from_wikipedia
 from isoglot.tasks.data_files import latin1_lines
 from isoglot.tasks.layouts import Layout, hf_layouts
-from isoglot.tasks.tagging import ColumnFormat, TaggingTask, to_iob2
+from isoglot.tasks.tagging import ColumnFormat, TaggingTask, TreebankTask, to_iob2
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +60,8 @@ class WikiAnn(TaggingTask):
 
     Seven tags: people, places and organisations in Wikipedia text, annotated automatically. English
     and most large languages: 20,000 train, 10,000 dev, 10,000 test sentences; small ones as few as
-    100. The words of the original have a prefix, `de:Berlin`, which is removed.
+    100. The words of the original have a prefix, `de:Berlin`, which is removed. Files have the
+    codes of Wikipedias: `als` is Alemannic (`gsw`), `zh-min-nan` is `nan`.
     """
 
     name = "wikiann"
@@ -68,15 +70,16 @@ class WikiAnn(TaggingTask):
     paper = "Pan et al. 2017; Rahimi et al. 2019"
     licence = "text CC BY-SA, annotation unstated"
     layouts: ClassVar = (
-        Layout("ner/wikiann/{language}.{split}.tsv"),
-        Layout("wikiann/{language}/{split}"),
-        Layout("panx/{split}-{language}.tsv"),
-        *hf_layouts("wikiann"),
+        Layout("ner/wikiann/{wikipedia}.{split}.tsv"),
+        Layout("wikiann/{wikipedia}/{split}"),
+        Layout("panx/{split}-{wikipedia}.tsv"),
+        *hf_layouts("wikiann", "{wikipedia}"),
     )
 
     @override
     def clean(self, word: str, language: str) -> str:
-        return word.removeprefix(f"{language}:") or word
+        prefix, _, rest = word.partition(":")
+        return rest if rest and from_wikipedia(prefix) == language else word
 
 
 class MasakhaNer(TaggingTask):
@@ -100,6 +103,22 @@ class MasakhaNer(TaggingTask):
     @override
     def format(self, path: Path) -> ColumnFormat:
         return ColumnFormat(separator=" ")
+
+
+class MasakhaNer2(MasakhaNer):
+    """MasakhaNER 2.0 (Adelani et al. 2022): news in 20 African languages, PER, ORG, LOC and DATE.
+
+    Nine of them are in MasakhaNER 1.0 too, with other splits: the two are scored apart.
+    """
+
+    name = "masakhaner2"
+    languages = "20 African"
+    paper = "Adelani et al. 2022"
+    layouts: ClassVar = (
+        Layout("ner/masakhaner2/{language}.{split}.conll"),
+        Layout("MasakhaNER2.0/data/{language}/{split}.txt"),
+        *hf_layouts("masakhaner2"),
+    )
 
 
 class GermEval(TaggingTask):
@@ -126,11 +145,12 @@ class GermEval(TaggingTask):
         return ColumnFormat(word=1, tag=2, min_columns=4, comment=re.compile(r"#\t"))
 
 
-class UniversalNer(TaggingTask):
+class UniversalNer(TreebankTask):
     """UNER v1 (Mayhew et al. 2024): PER, ORG and LOC, annotated by people, 13 languages.
 
     English EWT: 2,001 dev and 2,077 test sentences; Chinese GSD: 3,997 train, 500 dev, 500 test.
-    The sentences are those of the UD treebanks of `ud-pos`.
+    The sentences are those of the UD treebanks of `ud-pos`; each is scored alone, and the score
+    of a language is their mean.
     """
 
     name = "uner"

@@ -5,6 +5,7 @@ Does the first sentence entail the second, contradict it, or neither?
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
 
 _LABELS = ("entailment", "neutral", "contradiction")
 _XNLI_LANGUAGES = language_set("xnli")
-_XNLI_SPELLINGS = {"contradictory": "contradiction"}
-"""XNLI's translated train files spell one label differently."""
+_XNLI_SPELLINGS = {"contradictory": "contradiction", **dict(zip("012", _LABELS, strict=True))}
+"""XNLI's translated train files spell one label differently; CSV files may have its number."""
 _SICK_SETS: dict[str, Split] = {"TRAIN": "train", "TRIAL": "dev", "TEST": "test"}
+_WHOLE_SICK = re.compile(r"(nl|pt)\.tsv|SICK_BR\.txt")
+"""Files whose rows name their split."""
 _SICK_LABELS = ("entailment_judgment", "entailment_label_Ja", "entailment_label", "label")
 
 
@@ -31,7 +34,8 @@ class Xnli(ClassificationTask):
     """XNLI (Conneau et al. 2018): 15 languages, 2,490 dev and 5,010 test pairs.
 
     Row i is the same pair in every language, and i is its id. Train is MultiNLI, 392,702 pairs, in
-    English or machine-translated (`multinli.train.de.tsv` of XNLI-MT-1.0).
+    English or machine-translated (`multinli.train.de.tsv` of XNLI-MT-1.0). Translations into other
+    languages are read too, also as CSV.
     """
 
     name = "xnli"
@@ -42,6 +46,8 @@ class Xnli(ClassificationTask):
     labels = _LABELS
     layouts: ClassVar = (
         Layout("nli/xnli/{language}.{split}.tsv"),
+        Layout("nli/xnli/{language}.{split}.csv"),
+        Layout("xnli/{language}/{split}.csv"),
         Layout("XNLI-1.0/xnli.{split}.tsv", _XNLI_LANGUAGES),
         Layout("XNLI-MT-1.0/multinli/multinli.{split}.{language}.tsv"),
         *hf_layouts("xnli"),
@@ -86,12 +92,13 @@ class EsXnli(Xnli):
 class Sick(ClassificationTask):
     """SICK (Marelli et al. 2014), from image captions: 4,500 train, 500 dev, 4,927 test pairs.
 
-    Dutch (Wijnholds and Moortgat 2021): 4,439, 495 and 4,906 of them. Japanese (Yanaka and
-    Mineshima 2022), annotated again: 5,000 train and 4,927 test.
+    Dutch (Wijnholds and Moortgat 2021): 4,439, 495 and 4,906 of them. Portuguese (SICK-BR, Real et
+    al. 2018, no licence stated): 9,840 pairs. Japanese (Yanaka and Mineshima 2022), annotated
+    again: 5,000 train and 4,927 test.
     """
 
     name = "sick"
-    languages = "en nl ja"
+    languages = "en ja nl pt"
     summary = "entailment between captions"
     paper = "Marelli et al. 2014"
     licence = "CC BY-NC-SA 3.0; nl MIT; ja CC BY-SA 4.0"
@@ -99,15 +106,18 @@ class Sick(ClassificationTask):
     layouts: ClassVar = (
         Layout("nli/sick/{language}.{split}.tsv"),
         Layout("nli/sick/nl.tsv", ("nl",), "train"),
+        Layout("nli/sick/pt.tsv", ("pt",), "train"),
+        Layout("SICK-BR/SICK_BR.txt", ("pt",), "train"),
         *hf_layouts("sick", "default", ("en",)),
     )
 
     @override
     def splits(self, folder: Path) -> list[TaskSplit]:
-        """The Dutch file holds all three splits."""
+        """The Dutch and the Portuguese file hold all three splits."""
         found: list[TaskSplit] = []
         for split in super().splits(folder):
-            names = _SICK_SETS.values() if split.language == "nl" else (split.name,)
+            is_whole = _WHOLE_SICK.match(split.files[0].name) is not None
+            names = _SICK_SETS.values() if is_whole else (split.name,)
             found.extend(TaskSplit(split.language, name, split.files) for name in names)
         return found
 

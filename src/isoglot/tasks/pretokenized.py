@@ -3,20 +3,20 @@
 `pretokenize_examples` takes the examples of one part and its language code (`sw`; for two texts
 `en-sw`) and splits each text by the rules of its language. Words that a task gives (tags,
 alignments) stay as they are, because labels refer to them. The context of a question stays too,
-because answers are character offsets in it: `PretokenizedQuestion` adds the split context, and
+because answers are character offsets in it: `split_context` is the text that the model reads, and
 `OffsetMap` converts its offsets to those of the original.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial, singledispatch
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isoglot.corpus.languages import plain_code
 from isoglot.errors import CorpusError
+from isoglot.languages import plain_code
 from isoglot.tasks.examples import (
     OBJECT,
     Analogy,
@@ -40,14 +40,6 @@ if TYPE_CHECKING:
 
 _OBJECT_PLACEHOLDER = "Qxyobjectyxq"
 """Stands for `[Y]` during pretokenization, which would split the brackets off."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PretokenizedQuestion(Question):
-    """A question whose context the model reads split into words."""
-
-    split_context: str
-    """The context with spaces between its words."""
 
 
 def pretokenize_examples(
@@ -134,15 +126,8 @@ def _of_two_texts(example: Any, first: Split, second: Split) -> Any:
 @_pretokenized.register(Question)
 def _question(example: Question, first: Split, second: Split) -> Question:
     question, context = first(example.question), second(example.context)
-    if context == example.context:
-        return replace(example, question=question)
-    return PretokenizedQuestion(
-        id=example.id,
-        question=question,
-        context=example.context,
-        answers=example.answers,
-        split_context=context,
-    )
+    split = None if context == example.context else context
+    return replace(example, question=question, split_context=split)
 
 
 @_pretokenized.register(MultipleChoice)

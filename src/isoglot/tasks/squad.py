@@ -12,13 +12,13 @@ import re
 import string
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from typing_extensions import override
 
 from isoglot.tasks.base import Metric, TaskSplit, f1_scores
 from isoglot.tasks.data_files import file_error, hf_rows, is_hf_file, read_json
-from isoglot.tasks.examples import Answer, Question
+from isoglot.tasks.examples import Answer, PredictedAnswer, Question
 from isoglot.tasks.layouts import FileTask, Layout, hf_layouts
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 class QuestionAnsweringTask(FileTask[Question, str]):
     """A task in SQuAD's format, scored as SQuAD 1.1."""
 
-    kind = "span"
+    kind = "question-answering"
     version = 1
     metrics: ClassVar[tuple[Metric, ...]] = (Metric(name="f1"), Metric(name="exact"))
 
@@ -87,7 +87,10 @@ class SquadV2(QuestionAnsweringTask):
     """SQuAD 2.0 (Rajpurkar et al. 2018): 130,319 train and 11,873 dev questions.
 
     A third of the train questions and half of dev have no answer. Scored as the official v2.0
-    script does without probabilities of "no answer": an empty prediction means no answer.
+    script does: an empty prediction means no answer. For predictions of a model, `best_exact` and
+    `best_f1` are the scores with the best threshold of `null_odds`, chosen on the scored questions,
+    as the script prints them for best answers and a file of probabilities of no answer; their
+    thresholds (`best_exact_thresh`, `best_f1_thresh`) are written with the predictions.
     """
 
     name = "squad-v2"
@@ -97,7 +100,7 @@ class SquadV2(QuestionAnsweringTask):
     licence = "CC BY-SA 4.0"
     metrics = tuple(
         Metric(name=f"{group}{metric}")
-        for group in ("", "HasAns_", "NoAns_")
+        for group in ("", "HasAns_", "NoAns_", "best_")
         for metric in ("f1", "exact")
     )
     layouts: ClassVar = (
@@ -110,7 +113,12 @@ class SquadV2(QuestionAnsweringTask):
         self, examples: Sequence[Question], predictions: Sequence[str], language: str
     ) -> dict[str, float]:
         found = squad_v2_percentages(examples, predictions)
-        return {metric: percent / 100 for metric, percent in found.items()}
+        scores = {metric: percent / 100 for metric, percent in found.items()}
+        answers = [answer for answer in predictions if isinstance(answer, PredictedAnswer)]
+        if len(answers) == len(examples):
+            best = best_thresholds(examples, answers)
+            scores |= {name: each.percent / 100 for name, each in best.items()}
+        return scores
 
 
 def normalize_english(text: str) -> str:
@@ -148,11 +156,7 @@ def squad_v2_percentages(
     """
     groups: dict[str, list[tuple[int, float]]] = {"": [], "HasAns_": [], "NoAns_": []}
     for example, prediction in zip(examples, predictions, strict=True):
-        answers = [normalize_english(answer.text) for answer in example.answers]
-        predicted = normalize_english(prediction)
-        usable = [answer for answer in answers if answer] or [""]
-        best_f1 = max(_v2_f1(predicted.split(), answer.split()) for answer in usable)
-        scores = int(predicted in usable), best_f1
+        scores = _v2_scores(example, prediction)
         groups[""].append(scores)
         groups["HasAns_" if example.answers else "NoAns_"].append(scores)
     return {
@@ -161,6 +165,51 @@ def squad_v2_percentages(
         for index, metric in ((1, "f1"), (0, "exact"))
         if pairs
     }
+
+
+class BestThreshold(NamedTuple):
+    """The best score that a threshold of `null_odds` reaches."""
+
+    percent: float
+    threshold: float
+    """No answer is predicted for questions whose `null_odds` are above it."""
+
+
+def best_thresholds(
+    examples: Sequence[Question], predictions: Sequence[PredictedAnswer]
+) -> dict[str, BestThreshold]:
+    """`best_exact` and `best_f1` of the v2.0 script, over best answers and their `null_odds`.
+
+    At first no question is answered. Questions are then answered in the order of their odds, and
+    the first threshold that gives the most points is kept.
+    """
+    scores = [
+        _v2_scores(example, prediction.best)
+        for example, prediction in zip(examples, predictions, strict=True)
+    ]
+    order = sorted(range(len(examples)), key=lambda number: predictions[number].null_odds)
+    found = {}
+    for index, name in ((0, "best_exact"), (1, "best_f1")):
+        points: float = sum(not example.answers for example in examples)
+        best, threshold = points, 0.0
+        for number in order:
+            if examples[number].answers:
+                points += scores[number][index]
+            elif predictions[number].best:
+                points -= 1
+            if points > best:
+                best, threshold = points, predictions[number].null_odds
+        found[name] = BestThreshold(100.0 * best / (len(examples) or 1), threshold)
+    return found
+
+
+def _v2_scores(example: Question, prediction: str) -> tuple[int, float]:
+    """Exact match and F1 of one question."""
+    answers = [normalize_english(answer.text) for answer in example.answers]
+    predicted = normalize_english(prediction)
+    usable = [answer for answer in answers if answer] or [""]
+    best_f1 = max(_v2_f1(predicted.split(), answer.split()) for answer in usable)
+    return int(predicted in usable), best_f1
 
 
 def _v2_f1(prediction: list[str], answer: list[str]) -> float:

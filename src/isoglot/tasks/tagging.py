@@ -2,7 +2,8 @@
 
 A file has one word and its tags per line, and an empty line after each sentence. `TaggingTask`
 reads all tagging tasks, which differ in the columns and the tags allowed; its score is the F1 of
-entities as conlleval and seqeval (default mode) count them.
+entities as conlleval and seqeval (default mode) count them. `strict_f1` is the F1 of seqeval's
+strict mode with the scheme IOB2, in which an entity must begin with B.
 
 A tag is `O`, or a prefix and a type, `B-PER`. An entity starts at B or S, after E or S, and where
 the type changes; `I-PER` after `O` starts one too, so IOB1 and IOB2 give the same entities. Tags
@@ -16,12 +17,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import ClassVar, NamedTuple
 
 from typing_extensions import override
 
 from isoglot.tasks.base import Metric, TaskSplit, accuracy, f1_scores
-from isoglot.tasks.data_files import file_error, hf_rows, is_hf_file, numbered_lines
+from isoglot.tasks.data_files import (
+    file_error,
+    hf_config_name,
+    hf_rows,
+    is_hf_file,
+    numbered_lines,
+)
 from isoglot.tasks.examples import TaggedSentence
 from isoglot.tasks.layouts import FileTask, Layout, hf_layouts
 
@@ -33,10 +41,10 @@ ENTITY_TAGS = re.compile(r"O|[BIES]-\w+")
 class TaggingTask(FileTask[TaggedSentence, Tags]):
     """A tagging task: files in CoNLL's columns, or a Hugging Face data set."""
 
-    kind = "tag"
+    kind = "token-classification"
     version = 1
     metrics: ClassVar[tuple[Metric, ...]] = (
-        *(Metric(name=name) for name in ("f1", "precision", "recall")),
+        *(Metric(name=name) for name in ("f1", "precision", "recall", "strict_f1")),
     )
     hf_columns: ClassVar[tuple[str, str]] = ("tokens", "ner_tags")
     """The columns of words and of tags in a Hugging Face data set."""
@@ -51,6 +59,11 @@ class TaggingTask(FileTask[TaggedSentence, Tags]):
         del language
         return word
 
+    def section(self, path: Path) -> str:
+        """The part of a language's data that a file belongs to, and that is scored alone."""
+        del path
+        return ""
+
     @override
     def read(self, split: TaskSplit) -> list[TaggedSentence]:
         examples: list[TaggedSentence] = []
@@ -61,6 +74,7 @@ class TaggingTask(FileTask[TaggedSentence, Tags]):
                     id=str(number),
                     words=tuple(self.clean(word, split.language) for word in words),
                     tags=tags,
+                    section=self.section(path),
                 )
                 for number, (words, tags) in enumerate(sentences, start=len(examples) + 1)
             )
@@ -82,7 +96,7 @@ class TaggingTask(FileTask[TaggedSentence, Tags]):
     def score(
         self, examples: Sequence[TaggedSentence], predictions: Sequence[Tags], language: str
     ) -> dict[str, float]:
-        return entity_scores([example.tags for example in examples], predictions)
+        return ner_scores(examples, predictions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +178,22 @@ def find_entities(tags: Tags) -> set[Entity]:
     return found
 
 
+def find_strict_entities(tags: Tags) -> set[Entity]:
+    """The entities of one sentence in strict IOB2: B and all I of its type that follow at once.
+
+    An I without such a beginning is no entity (seqeval's strict mode with the scheme IOB2).
+    """
+    found = set()
+    start: int | None = None
+    for index, tag in enumerate([*tags, "O"]):
+        if start is not None and tag != f"I-{tags[start][2:]}":
+            found.add(Entity(tags[start][2:], start, index - 1))
+            start = None
+        if tag.startswith("B-"):
+            start = index
+    return found
+
+
 def to_iob2(tags: Tags) -> tuple[str, ...]:
     """The same entities as IOB2 tags: B at the first word of each."""
     found = ["O"] * len(tags)
@@ -172,16 +202,28 @@ def to_iob2(tags: Tags) -> tuple[str, ...]:
     return tuple(found)
 
 
-def entity_scores(gold: Iterable[Tags], predicted: Iterable[Tags]) -> dict[str, float]:
+def entity_scores(
+    gold: Iterable[Tags],
+    predicted: Iterable[Tags],
+    *,
+    find: Callable[[Tags], set[Entity]] = find_entities,
+) -> dict[str, float]:
     """F1, precision and recall over all entities; 0 where the denominator is 0."""
     num_right = num_gold = num_predicted = 0
     for true_tags, tags in zip(gold, predicted, strict=True):
         assert len(true_tags) == len(tags), "one tag for each word"
-        true_entities, found = find_entities(true_tags), find_entities(tags)
+        true_entities, found = find(true_tags), find(tags)
         num_right += len(true_entities & found)
         num_gold += len(true_entities)
         num_predicted += len(found)
     return f1_scores(num_right, num_predicted=num_predicted, num_gold=num_gold)
+
+
+def ner_scores(examples: Sequence[TaggedSentence], predictions: Sequence[Tags]) -> dict[str, float]:
+    """F1, precision and recall over all entities, and F1 in strict IOB2."""
+    gold = [example.tags for example in examples]
+    strict = entity_scores(gold, predictions, find=find_strict_entities)["f1"]
+    return {**entity_scores(gold, predictions), "strict_f1": strict}
 
 
 def tag_accuracy(examples: Sequence[TaggedSentence], predictions: Sequence[Tags]) -> float:
@@ -190,16 +232,63 @@ def tag_accuracy(examples: Sequence[TaggedSentence], predictions: Sequence[Tags]
     return accuracy(true, [tag for tags in predictions for tag in tags])
 
 
+_TREEBANK = re.compile(r"[a-z]{2,3}_([a-z0-9]+)")
+
+
+class TreebankTask(TaggingTask):
+    """Tags of UD's treebanks.
+
+    Several treebanks of a language are scored one by one (`accuracy gsd`), and the language's score
+    is their mean. They are trained on together.
+    """
+
+    version = 2  # the mean of treebanks, which were one test set
+
+    @override
+    def section(self, path: Path) -> str:
+        found = _TREEBANK.match(hf_config_name(path) if is_hf_file(path) else path.name)
+        return "" if found is None else found[1]
+
+    @override
+    def score(
+        self, examples: Sequence[TaggedSentence], predictions: Sequence[Tags], language: str
+    ) -> dict[str, float]:
+        treebanks: dict[str, list[int]] = {}
+        for number, example in enumerate(examples):
+            treebanks.setdefault(example.section, []).append(number)
+        scores = {
+            name: self.treebank_scores(
+                [examples[number] for number in own], [predictions[number] for number in own]
+            )
+            for name, own in treebanks.items()
+        }
+        if len(scores) == 1:
+            return next(iter(scores.values()))
+        metrics = [metric.name for metric in self.metrics]
+        means = {name: fmean(found[name] for found in scores.values()) for name in metrics}
+        return means | {
+            f"{name} {treebank}": found[name]
+            for treebank, found in scores.items()
+            for name in metrics
+        }
+
+    def treebank_scores(
+        self, examples: Sequence[TaggedSentence], predictions: Sequence[Tags]
+    ) -> dict[str, float]:
+        """The value of each metric on one treebank."""
+        return ner_scores(examples, predictions)
+
+
 _UPOS = re.compile(
     "ADJ|ADP|ADV|AUX|CCONJ|DET|INTJ|NOUN|NUM|PART|PRON|PROPN|PUNCT|SCONJ|SYM|VERB|X|_"
 )
 
 
-class UdPos(TaggingTask):
+class UdPos(TreebankTask):
     """UD (Nivre et al. 2020), 17 tags. English EWT: 12,544 train, 2,001 dev, 2,077 test sentences.
 
-    All treebanks of a language under the folder are one split. Syntactic words are read; multiword
-    tokens (`1-2`) and empty nodes (`3.1`) are skipped.
+    Each treebank of a language is scored alone; the language's score is their mean. Syntactic words
+    are read; multiword tokens (`1-2`) and empty nodes (`3.1`) are skipped.
 
     `accuracy` is over words. `xtreme_f1` is what XTREME's script calls F1: it takes runs of one tag
     for entities, as seqeval 0.0.12 does, and is lower than the accuracy.
@@ -227,8 +316,8 @@ class UdPos(TaggingTask):
         return ColumnFormat(allowed=_UPOS)
 
     @override
-    def score(
-        self, examples: Sequence[TaggedSentence], predictions: Sequence[Tags], language: str
+    def treebank_scores(
+        self, examples: Sequence[TaggedSentence], predictions: Sequence[Tags]
     ) -> dict[str, float]:
-        xtreme_f1 = super().score(examples, predictions, language)["f1"]
+        xtreme_f1 = entity_scores([example.tags for example in examples], predictions)["f1"]
         return {"accuracy": tag_accuracy(examples, predictions), "xtreme_f1": xtreme_f1}

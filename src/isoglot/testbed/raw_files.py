@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isoglot.atomic import write_text
 from isoglot.testbed.languages import LANGUAGES
 from isoglot.testbed.world import World
 
@@ -69,8 +70,7 @@ def write_raw_files(
         ]
     for name, lines in files:
         path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+        write_text(path, "".join(f"{line}\n" for line in lines))
 
 
 def _documents(

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from isoglot.batching.loader import Loader, describe_dropped, open_streams
+from isoglot.batching.dropped import describe_dropped
+from isoglot.batching.loader import Loader, open_streams
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import DescriptionStream, MentionStream, TripleStream
 from isoglot.errors import CorpusError, RecipeError
@@ -119,10 +121,35 @@ def test_what_has_no_description_in_another_language_is_dropped_and_counted(know
         assert examples.num_dropped == sum(entity not in others for entity in entities) > 0
         assert examples.num_examples + examples.num_dropped == len(entities)
     streams = open_streams(knowing, {"mentions": MENTIONS}, MAKERS, row_length=64)
-    (note, *_) = describe_dropped(streams, 64)
-    assert "as their entity has no usable description" in note
+    (note,) = describe_dropped(streams)
+    dropped = sum(one.num_dropped for one in streams[0].slices)
+    assert f"{dropped} have an entity without a usable description (the stream's desc" in note.text
     same = opened(knowing, MENTIONS, description="same")
     assert same["cc"].num_examples < parts["cc"].num_examples
+
+
+def test_languages_that_the_corpus_lacks_are_left_out(knowing):
+    some: dict[str, Any] = {
+        "languages": ("aar", "zh-min-nan"),
+        "description_languages": ("bb", "dd"),
+    }
+    asked = replace(MENTIONS, **some)
+    assert asked.missing_languages(knowing) == ("zh-min-nan", "dd")
+    parts, expected = (
+        opened(knowing, MENTIONS, **changes)["aa"]
+        for changes in (some, {"languages": ("aa",), "description_languages": ("bb",)})
+    )
+    assert parts.rows.tolist() == expected.rows.tolist()
+    assert parts.sampler.weights.tolist() == expected.sampler.weights.tolist()
+
+
+def test_knowledge_in_languages_without_text_is_left_out(knowing, monkeypatch):
+    monkeypatch.setattr(type(knowing), "languages", ("aa", "cc"))
+    assert set(opened(knowing, MENTIONS)) == {"aa", "cc"}
+    assert MENTIONS.missing_languages(knowing) == ("bb",)
+    named = replace(MENTIONS, languages=("aa", "bb", "cc"))
+    assert set(opened(knowing, named)) == {"aa", "cc"}
+    assert named.missing_languages(knowing) == ("bb",)
 
 
 def test_only_the_languages_asked_for_are_read(knowing):
@@ -131,9 +158,9 @@ def test_only_the_languages_asked_for_are_read(knowing):
     for language, examples in parts.items():
         drawn = {knowing.languages[e.description_language] for _, _, e in draws(examples)}
         assert drawn <= {"bb", "cc"} - {language}
-    with pytest.raises(CorpusError, match="has nothing for language 'dd'"):
+    with pytest.raises(CorpusError, match=r"has none of its languages \(dd\)"):
         opened(knowing, MENTIONS, languages=("dd",))
-    with pytest.raises(CorpusError, match="has nothing for language 'dd'"):
+    with pytest.raises(CorpusError, match=r"has none of its description_languages \(dd\)"):
         opened(knowing, MENTIONS, description_languages=("dd",))
     with pytest.raises(RecipeError, match="there is one for knowledge"):
         replace(MENTIONS, sources=("text",))

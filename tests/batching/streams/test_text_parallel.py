@@ -270,3 +270,15 @@ def test_two_pairs_always_fit_into_a_row(corpus):
     indices = rng.integers(examples.num_examples, size=3000)
     sizes = examples.sizes(indices, rng.random(3000))
     assert (TLM().lengths(sizes) <= 64).all()
+
+
+def test_a_limit_above_the_row_does_not_make_blocks_longer_than_a_row(corpus):
+    free = opened(corpus, TextStream(objectives=("mlm",))).slices[0]
+    wide = opened(corpus, TextStream(objectives=("mlm",), max_tokens=10_000)).slices[0]
+    narrow = opened(corpus, TextStream(objectives=("mlm",), max_tokens=20)).slices[0]
+
+    def lengths(one):
+        return one.sizes(np.arange(one.num_examples), np.zeros(one.num_examples))
+
+    assert np.array_equal(lengths(wide), lengths(free))
+    assert lengths(narrow).max() <= 20 < lengths(free).max()

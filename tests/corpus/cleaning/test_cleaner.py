@@ -17,7 +17,7 @@ from isoglot.corpus.cleaning.cleaner import (
 )
 from isoglot.corpus.cleaning.sentences import normalize_text
 from isoglot.corpus.cleaning.stage import split_of
-from isoglot.corpus.languages import script_of
+from isoglot.corpus.scripts import script_of
 from isoglot.errors import RecipeError
 from tests.corpus.sentences import SENTENCES
 
@@ -134,7 +134,7 @@ def test_short_texts_can_be_dropped():
     ],
 )
 def test_settings_that_cannot_work(wrong):
-    with pytest.raises(RecipeError, match=f"clean.{next(iter(wrong))} must be"):
+    with pytest.raises(RecipeError, match=f"{next(iter(wrong))} must be"):
         CleanConfig(**wrong)
 
 

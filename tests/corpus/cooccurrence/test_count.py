@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoglot.corpus.cooccurrence import count as counting_module
-from isoglot.corpus.cooccurrence import runs
+from isoglot.corpus.cooccurrence import kernels, runs
 from isoglot.corpus.cooccurrence.count import count_pairs
 from isoglot.corpus.cooccurrence.pair_table import PairConfig, PairTable
 from isoglot.corpus.cooccurrence.runs import merge_range
@@ -26,16 +26,20 @@ sentences = st.lists(
 
 def naive(texts, config):
     """(centre, neighbour) -> count, looking from every token to both sides."""
-    tokens = {language: sum(map(len, rows)) for language, rows in texts.items()}
+    special = set(VOCABULARY.special)
+    tokens = {
+        language: sum(token not in special for row in rows for token in row)
+        for language, rows in texts.items()
+    }
     pivot = config.pivot_language or (
-        "en" if "en" in tokens else max(tokens, key=lambda code: tokens[code])
+        "en" if tokens.get("en") else max(tokens, key=lambda code: tokens[code])
     )
     added = 1 if config.weights == "paper" else 0
     counts: dict[tuple[int, int], Fraction] = defaultdict(Fraction)
     for language, rows in texts.items():
-        constant = (
-            Fraction(tokens[pivot], tokens[language]) if config.language_constants else Fraction(1)
-        )
+        constant = Fraction(1)
+        if config.language_constants and tokens[language]:
+            constant = Fraction(tokens[pivot], tokens[language])
         for row in rows:
             for t, centre in enumerate(row):
                 for k, other in enumerate(row):
@@ -78,14 +82,14 @@ def test_counts_equal_a_naive_count(
 
 
 def test_the_definition_by_hand(tmp_path):
-    """English has twice the tokens of German; 4 4 is a pair, the same token alone is none."""
+    """English has three times the tokens of German, special ones not counted (3.2: C_lang)."""
     corpus = write_corpus(tmp_path, {"en": [[4, 5, 6, 4], [4, 4]], "de": [[5, 4, 0]]})
     assert as_dict(count_pairs(corpus, PairConfig())) == pytest.approx(
         {
             **both(5, 6, 1 / 2),
             **both(4, 6, 1 / 3 + 1 / 2),
-            **both(4, 5, 1 / 2 + 1 / 3 + 2 * 1 / 2),  # German counts double
-            (4, 4): 2 * 1 / 2,  # each is the other's neighbour
+            **both(4, 5, 1 / 2 + 1 / 3 + 3 * 1 / 2),  # German counts three times
+            (4, 4): 2 * 1 / 2,  # each is the other's neighbour; the same token alone is no pair
         },
         rel=1e-6,
     )
@@ -320,5 +324,24 @@ def test_a_damaged_table_is_refused(tmp_path):
     about = json.loads((tmp_path / "here/pairs.json").read_text())
     assert about["pairs"] == 2
     (tmp_path / "here/keys.int64").write_bytes(b"12345678")
-    with pytest.raises(CorpusError, match="does not hold whole counts"):
+    with pytest.raises(CorpusError, match=r"keys\.int64: is damaged.*Remove the folder"):
         PairTable.open(tmp_path / "here")
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_all_workers_together_stay_within_the_memory(workers):
+    config = PairConfig(memory_mib=8, window=5)
+    tokens, pairs = counting_module._sizes(config, 10**9, workers)
+    share = 8 * 2**20 / workers
+    assert share / 2 * 0.99 <= tokens * config.window * 4 <= share / 2
+    assert share / 4 * 0.99 <= pairs * 12 <= share / 4
+
+
+@pytest.mark.parametrize("number", [1, 5, 60, 200])
+def test_ids_are_sorted_by_bits_as_by_comparison(number):
+    ids = np.random.default_rng(number).permutation(256)[:number].astype(np.int32)
+    bits = np.zeros(4, np.uint64)
+    found = ids.copy()
+    kernels._sort_ids(found, number, bits)
+    assert found.tolist() == sorted(ids.tolist())
+    assert not bits.any()

@@ -102,7 +102,7 @@ def test_phrases_are_found_longest_first_from_the_left(grams, ids):
 
 def test_a_phrase_is_hidden_whole_or_not_at_all(tmp_path):
     table = np.array([[10, 11, 12, PADDING], [20, 21, PADDING, PADDING]], np.int32)
-    np.save(tmp_path / "phrases.npy", table)
+    Phrases(table).write(tmp_path / "phrases.npy")
     masking = Masking(unit="pmi", phrases=str(tmp_path / "phrases.npy"), rate=0.3)
     ids = np.array([0, 5, 10, 11, 12, 6, 20, 21, 7, 10, 11, 12, 8, 9, 2], np.int32)
     rng, hidden = np.random.default_rng(0), np.zeros(len(ids))

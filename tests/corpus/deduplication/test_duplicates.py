@@ -29,6 +29,7 @@ def cell(source="s", language="en", kind="text"):
     return Subset(
         source=source,
         language=language,
+        spelled=tuple(language.split("-")),
         kind=kind,
         format="lines",
         options={},

@@ -13,6 +13,8 @@ import pytest
 from isoglot.corpus.knowledge import extract as extraction
 from isoglot.corpus.knowledge.extract import ExtractConfig, extract
 from isoglot.corpus.knowledge.extract_plan import SliceTask, run_slice
+from isoglot.corpus.knowledge.extract_tables import ExtractedTables
+from isoglot.corpus.knowledge.wikipedia import MAX_OPENING_CHARS, join_opening
 from isoglot.errors import CorpusError, RecipeError
 from tests.corpus.knowledge.tiny_dumps import (
     CLOSING,
@@ -76,8 +78,11 @@ def test_tables(dumps):
         (8, "Mouse", None, "article"),
     ]
     assert pages[0]["lead"] == "The cat is a mammal. It purrs."
+    assert pages[0]["opening"] == "The cat is a mammal. It purrs. It hunts mice."
+    assert pages[1]["opening"] == pages[1]["lead"] == ""
     assert 1_900 < len(pages[5]["lead"]) <= 2_000
     assert pages[5]["lead"].endswith("Small.")
+    assert pages[5]["opening"] == pages[5]["lead"]
     sentences = rows(dumps / "X", "wikipedia/en/sentences-*.parquet")
     assert sentences[:3] == [
         {"page": 1, "index": 0, "text": "The cat is a mammal.",
@@ -203,6 +208,30 @@ def test_bad_input_is_refused(dumps, tmp_path):
         extract(CONFIG, tmp_path / "mine", base=dumps)
 
 
+def test_wikipedias_codes_become_those_of_the_library(dumps):
+    write(dumps / "nan.xml", [header("zh_min_nanwiki"), page(1, "Oslo", "[[A]] b."), CLOSING])
+    write(dumps / "als.xml", [header("alswiki"), page(1, "Basel", "[[A]] b."), CLOSING])
+    items = [item(1, {"nan": "Oslo"}, {"zh_min_nanwiki": "Oslo", "alswiki": "Oslo"})]
+    write(dumps / "some.json", [wikidata(items)])
+    extract(
+        ExtractConfig(
+            wikipedia={"zh-min-nan": ("nan.xml",), "als": ("als.xml",)}, wikidata=("some.json",)
+        ),
+        dumps / "X",
+        base=dumps,
+    )
+    assert {path.name for path in (dumps / "X" / "wikipedia").iterdir()} == {"nan", "gsw"}
+    assert (dumps / "X" / "text" / "nan.txt.gz").is_file()
+    links = rows(dumps / "X", "wikidata/sitelinks-*.parquet")
+    assert {row["language"] for row in links} == {"nan", "gsw"}
+    # as it is named in Wikipedia, or everywhere else
+    for name in ("zh-min-nan", "nan"):
+        assert ExtractedTables.open(dumps / "X", [name]).languages == ("nan",)
+    twice = ExtractConfig(wikipedia={"nan": ("nan.xml",), "zh-min-nan": ("nan.xml",)})
+    with pytest.raises(RecipeError, match="nan is named twice, once 'zh-min-nan'"):
+        extract(twice, dumps / "Y", base=dumps)
+
+
 def test_after_a_truncated_dump_is_fetched_again_its_first_parts_are_kept(dumps, ran):
     units, _ = ran
     whole = (dumps / "en.xml.bz2").read_bytes()
@@ -249,3 +278,14 @@ def test_a_wikipedia_younger_than_the_list_is_read_if_its_dump_says_so(dumps):
     write(dumps / "new.xml", [header("qqqwiki"), *ENGLISH, CLOSING])
     extract(ExtractConfig(wikipedia={"qqq": ("new.xml",)}), dumps / "X", base=dumps)
     assert len(rows(dumps / "X", "wikipedia/qqq/pages-*.parquet")) == 6
+
+
+def test_an_opening_is_whole_sentences_up_to_its_limit():
+    limit = MAX_OPENING_CHARS
+    assert join_opening([]) == ""
+    assert join_opening(["a" * limit, "b"]) == "a" * limit
+    assert join_opening(["a" * (limit - 2), "b", "c"]) == "a" * (limit - 2) + " b"
+    assert join_opening(["a" * (limit - 1), "b"]) == "a" * (limit - 1)
+    assert join_opening(["一。", "二。", "a."]) == "一。二。a."
+    # a first sentence that is too long is cut off at a word
+    assert join_opening(["a" * 1_990 + " " + "b" * 20, "c"]) == "a" * 1_990

@@ -86,8 +86,9 @@ def test_items_and_claims_as_counted_slowly(extracted):
         item = int(entity["id"][1:])
         names[item] = sum(language in languages for language in entity["labels"])
         for site, link in entity["sitelinks"].items():
-            if site.endswith("wiki") and site[:-4] in languages:
-                titles.add((item, site[:-4], link["title"]))
+            code = {"simplewiki": "en_simple"}.get(site, site.removesuffix("wiki"))
+            if site.endswith("wiki") and code in languages:
+                titles.add((item, code, link["title"]))
         for relation, statements in dict(entity["claims"]).items():
             for one in statements:
                 value = one["mainsnak"].get("datavalue", {}).get("value")

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.corpus.knowledge.dump_files import BrokenRecord, FileSlice, Records, split_file
+from isoglot.corpus.knowledge.dump_files import FileSlice, split_file
+from isoglot.corpus.knowledge.dump_records import BrokenRecord, Records
 from isoglot.corpus.knowledge.mediawiki import Page, PageReader, read_site
 from isoglot.errors import CorpusError
 from tests.corpus.knowledge.tiny_dumps import CLOSING, header, page, write

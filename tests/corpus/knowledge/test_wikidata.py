@@ -12,7 +12,6 @@ from isoglot.corpus.knowledge.dump_files import FileSlice
 from isoglot.corpus.knowledge.wikidata import (
     TABLES,
     EntitiesTask,
-    database_of,
     extract_entities,
 )
 from tests.corpus.knowledge.tiny_dumps import item, statement, wikidata, write
@@ -137,11 +136,26 @@ def test_an_old_dump_has_numbers_only(tmp_path):
     assert [row["object"] for row in tables["claims"]] == [5, 350]
 
 
-def test_names_of_databases():
-    assert [database_of(x) for x in ("en", "zh-yue", "yue", "nb", "be-tarask")] == [
-        "enwiki",
-        "zh_yuewiki",
-        "zh_yuewiki",
-        "nowiki",
-        "be_x_oldwiki",
+def test_labels_and_sitelinks_are_found_under_wikimedias_own_codes(tmp_path):
+    found = item(
+        42,
+        {"nb": "Oslo", "nan": "Oslo", "be-tarask": "Осла"},
+        {"nowiki": "Oslo", "zh_min_nanwiki": "Oslo chhī", "be_x_oldwiki": "Осла"},
+        {},
+        {"nb": ["Kristiania"]},
+    )
+    path = write(tmp_path / "all.json", [wikidata([found])])
+    _, tables = run(path, languages=("no", "nan", "be_tarask"))
+    assert tables["items"] == [
+        {
+            "item": 42,
+            "labels": [
+                {"language": "no", "text": "Oslo"},
+                {"language": "nan", "text": "Oslo"},
+                {"language": "be_tarask", "text": "Осла"},
+            ],
+            "aliases": [{"language": "no", "text": "Kristiania"}],
+        }
     ]
+    titles = {row["language"]: row["title"] for row in tables["sitelinks"]}
+    assert titles == {"no": "Oslo", "nan": "Oslo chhī", "be_tarask": "Осла"}

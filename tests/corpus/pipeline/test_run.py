@@ -142,13 +142,14 @@ def test_a_second_run_does_nothing_until_something_changes(raw, tmp_path, tokeni
     output, chosen = tmp_path / "corpus", config(tokenizer=TokenizerConfig(folder=str(tokenizer)))
     stages: list[str] = []
 
-    def run(settings_: PrepareConfig):
+    def run(settings_: PrepareConfig, *, overwrite: bool = False):
         stages.clear()
         return prepare(
             settings_,
             output,
             base=tmp_path / "raw",
             progress=lambda stage, *_: stages.append(stage),
+            overwrite=overwrite,
         )
 
     first = run(chosen)
@@ -162,10 +163,23 @@ def test_a_second_run_does_nothing_until_something_changes(raw, tmp_path, tokeni
     shard.write_bytes(shard.read_bytes()[:-1])
     assert run(chosen) == first
     assert "encode" in stages
-    # and so is a corpus whose input changed, whose source is gone
+    # a corpus whose input changed, whose source is gone, is anew if asked
     (tmp_path / "raw/text/en.txt").write_text("Another line altogether.\n" * 3)
     fewer = {"wiki": SourceConfig(files={"en": ("text/en.txt",)})}
-    second = run(config(sources=fewer, tokenizer=chosen.tokenizer, heldout_share=0.0))
+    changed = config(sources=fewer, tokenizer=chosen.tokenizer, heldout_share=0.0)
+    with pytest.raises(CorpusError, match="is a finished corpus of other settings") as error:
+        run(changed)
+    for difference in (
+        f"heldout_share was {chosen.heldout_share} and is 0.0;",
+        "sources.wiki.files.de is gone;",
+        "pairs.tsv is gone",
+        "text/en.txt changed",
+        "Add --overwrite",
+    ):
+        assert difference in str(error.value)
+    assert stages == []
+    assert before.keys() == set(output.rglob("*"))
+    second = run(changed, overwrite=True)
     assert second.fingerprint != first.fingerprint
     assert sorted(path.name for path in output.iterdir()) == ["manifest.json", "tokenizer", "wiki"]
     assert [path.name for path in (output / "wiki").iterdir()] == ["en"]
@@ -319,15 +333,15 @@ def test_where_nothing_is_kept_the_file_and_the_reasons_are_told(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"heldout_share": 1.0}, "heldout_share: 1.0 is not from 0"),
-        ({"shard_tokens": 0}, "shard_tokens: 0 is not from 1"),
+        ({"heldout_share": 1.0}, "heldout_share must be from 0 to below 1, not 1"),
+        ({"shard_tokens": 0}, "shard_tokens must be from 1"),
         (
             {"tokenizer": TokenizerConfig(folder="bert", model="bpe", vocab_size=8000)},
             "use as it is; model and vocab_size would be for training another",
         ),
         ({"duplicates": DuplicatesConfig(scope="none", near=True)}, "the scope is `none`"),
-        ({"duplicates": DuplicatesConfig(partitions=0)}, "partitions: 0 is not 1 or more"),
-        ({"duplicates": DuplicatesConfig(similarity=0)}, "similarity: 0 is not above 0"),
+        ({"duplicates": DuplicatesConfig(partitions=0)}, "partitions must be from 1"),
+        ({"duplicates": DuplicatesConfig(similarity=0)}, "similarity must be above 0"),
         (
             {"base": "$NO_SUCH_VARIABLE/data"},
             "'.NO_SUCH_VARIABLE/data' names an environment variable",

@@ -189,7 +189,8 @@ def test_dropped_lines_of_an_earlier_run_go(tmp_path, tokenizer):
     assert len(contents(tmp_path / "dropped")) == 2
     (tmp_path / "a.txt").write_text("A line of text.\n")
     sources = {"s": SourceConfig(files={"en": ("a.txt",)})}
-    prepare(replace(chosen, sources=sources), tmp_path / "corpus", base=tmp_path)
+    changed = replace(chosen, sources=sources)
+    prepare(changed, tmp_path / "corpus", base=tmp_path, overwrite=True)
     assert not contents(tmp_path / "dropped")
 
 

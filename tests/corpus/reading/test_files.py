@@ -3,15 +3,19 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
+from pathlib import Path
 
+import psutil
+import pyarrow as pa
 import pytest
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoglot.corpus.reading import files as files_module
-from isoglot.corpus.reading.files import read_lines
-from isoglot.corpus.reading.reader import Skipped
+from isoglot.corpus.reading.files import read_blocks, read_lines
+from isoglot.corpus.reading.reader import Record, Skipped
+from isoglot.corpus.reading.text import JsonLinesReader
 from isoglot.errors import CorpusError
 
 TEXT = "".join(f"line {number} – строка\n" for number in range(20_000))
@@ -20,7 +24,7 @@ PACKERS = {
     ".gz": gzip.compress,
     ".bz2": bz2.compress,
     ".xz": lzma.compress,
-    ".zst": zstandard.compress,
+    ".zst": lambda data: pa.compress(data, codec="zstd", asbytes=True),
 }
 
 
@@ -55,6 +59,33 @@ def test_a_damaged_file_is_named_with_the_place(tmp_path, suffix, damage):
         CorpusError, match=rf"text{suffix}: is damaged .* after decompressed byte \d"
     ):
         list(read_lines(path))
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_packed_bomb_is_read_in_bounded_memory(tmp_path, suffix):
+    """256 MiB of zeros are some KiB packed; 1 MiB is held at a time, and one line of 64 MiB."""
+    path = tmp_path / f"bomb{suffix}"
+    zeros = bytes(1 << 20)
+    if suffix == ".zst":
+        with pa.CompressedOutputStream(str(path), "zstd") as stream:
+            for _ in range(256):
+                stream.write(zeros)
+    else:
+        with gzip.open(path, "wb", compresslevel=1) as packed:
+            for _ in range(256):
+                packed.write(zeros)
+    process = psutil.Process()
+    before = process.memory_info().rss
+    read, most = 0, 0
+    for number, block in enumerate(files_module.read_blocks(path)):
+        read += len(block)
+        assert len(block) <= 1 << 20
+        if number % 16 == 0:
+            most = max(most, process.memory_info().rss - before)
+    assert read == 256 << 20
+    assert most < 48 << 20
+    (line,) = read_lines(path)
+    assert line == Skipped("endless")
 
 
 def test_line_ends_byte_order_mark_and_bad_bytes(tmp_path):
@@ -109,3 +140,42 @@ def test_a_missing_file_is_named_with_its_neighbour(tmp_path):
         list(read_lines(tmp_path / "germn.txt"))
     with pytest.raises(CorpusError, match=r"nor its folder"):
         list(read_lines(tmp_path / "nowhere" / "german.txt"))
+
+
+@pytest.mark.parametrize("place", ["/proc/kmsg", "/proc/self/environ", "/sys/kernel/x", "/proc"])
+def test_files_of_the_kernel_are_refused_before_they_are_opened(place):
+    """Reading /proc/kmsg waits for ever, a search through /proc does not end."""
+    with pytest.raises(CorpusError, match=r"is not on a disk but in /(proc|sys)"):
+        list(read_blocks(Path(place)))
+
+
+def test_a_link_into_the_kernel_is_refused_too(tmp_path):
+    (tmp_path / "a.txt").symlink_to("/proc/self/environ")
+    with pytest.raises(CorpusError, match="is not on a disk"):
+        list(read_blocks(tmp_path / "a.txt"))
+
+
+def test_pipes_and_devices_are_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null")):
+        with pytest.raises(CorpusError, match="is a pipe, a socket or a device"):
+            list(read_blocks(path))
+
+
+def test_impossible_names_are_refused(tmp_path):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for name in ("x" * 5_000, "a\0b", "loop"):
+        with pytest.raises(CorpusError):
+            list(read_blocks(tmp_path / name))
+
+
+def test_deep_objects_are_skipped_whatever_the_depth(tmp_path):
+    """Printing an object takes more of the stack than reading it."""
+    depths = [10, *range(300, 1_100, 25), 5_000, 100_000]
+    lines = ['{"a":' * depth + "1" + "}" * depth for depth in depths]
+    (tmp_path / "a.jsonl").write_text("\n".join([*lines, '{"text": "good"}']))
+    found = list(JsonLinesReader(languages=("en",)).read([tmp_path / "a.jsonl"]))
+    assert len(found) == len(depths) + 1
+    assert isinstance(found[-1], Record)
+    reasons = {one.reason for one in found[:-1] if isinstance(one, Skipped)}
+    assert reasons == {"no field", "not JSON"}

@@ -36,7 +36,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "prepare.md"
         ("lines", {"field": "x"}, ("en",), r"'lines' has no such option; it has none"),
         ("tsv", {"first": "x"}, ("en", "de"), r"options\.first: expected a whole number, got 'x'"),
         ("tsv", {"first": True}, ("en", "de"), r"expected a whole number, got True"),
-        ("tsv", {"first": 0}, ("en", "de"), r"sources\.s\.options: columns are counted from 1\."),
+        ("tsv", {"first": 0}, ("en", "de"), r"sources\.s\.options: first must be from 1"),
         ("tsv", {"first": 2}, ("en", "de"), r"name the same column"),
         ("jsonl", {"languages": "en"}, ("en",), r"options\.languages: 'jsonl' has no such option"),
     ],

@@ -110,7 +110,10 @@ def test_xliff_1_and_2(tmp_path):
         ),
         ("<tmx>\n<tu></tu>\n<tu>", r"x\.tmx, line 3: .*it may be cut short\)"),
         ("<tmx>\nAT&T\n</tmx>", r"x\.tmx, line 2: the XML is damaged"),
-        ('<?xml version="1.0" encoding="klingon"?><tmx/>', r"the encoding 'klingon', which is not"),
+        (
+            '<?xml version="1.0" encoding="klingon"?><tmx/>',
+            r"the encoding 'klingon', which is no encoding",
+        ),
     ],
 )
 def test_what_is_no_tmx_is_refused_with_the_line(tmp_path, content, message):
@@ -151,3 +154,57 @@ def test_nothing_that_was_read_is_kept(tmp_path):
 )
 def test_language_tags(tag, language, same):
     assert same_language(tag, language) is same
+
+
+PLAIN_TMX = (
+    "<tmx><body><tu><tuv xml:lang='en'><seg>caf\u00e9</seg></tuv>"
+    "<tuv xml:lang='fr'><seg>le caf\u00e9</seg></tuv></tu></body></tmx>"
+)
+
+
+def texts_of(path):
+    found = TmxReader(languages=("en", "fr")).read([path])
+    return [one.texts for one in found if isinstance(one, Record)]
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    ["zlib", "base64", "rot13", "rot_13", "hex", "bz2", "quopri", "uu", "idna", "punycode",
+     "unicode_escape", "raw_unicode_escape", "undefined", "utf-7", "klingon"],
+)  # fmt: skip
+def test_what_is_no_encoding_of_text_is_refused(tmp_path, encoding):
+    content = f'<?xml version="1.0" encoding="{encoding}"?>{PLAIN_TMX}'
+    (tmp_path / "x.tmx").write_text(content, encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"x\.tmx: declares the encoding .*Convert it to UTF-8"):
+        texts_of(tmp_path / "x.tmx")
+
+
+@pytest.mark.parametrize("declared", ["", "utf-8", "UTF-16", "utf-32", "ISO-10646-UCS-2"])
+@pytest.mark.parametrize(
+    "written",
+    ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"],
+)
+def test_a_file_is_read_in_the_encoding_that_its_bytes_show(tmp_path, declared, written):
+    said = f' encoding="{declared}"' if declared else ""
+    content = f'<?xml version="1.0"{said}?>{PLAIN_TMX}'
+    (tmp_path / "x.tmx").write_bytes(content.encode(written))
+    assert texts_of(tmp_path / "x.tmx") == [("caf\u00e9", "le caf\u00e9")]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "iso-8859-15", "windows-1250"])
+def test_single_byte_encodings_are_those_that_are_declared(tmp_path, encoding):
+    content = f'<?xml version="1.0" encoding="{encoding}"?>{PLAIN_TMX}'
+    (tmp_path / "x.tmx").write_bytes(content.encode(encoding))
+    assert texts_of(tmp_path / "x.tmx") == [("caf\u00e9", "le caf\u00e9")]
+
+
+def test_bytes_that_are_missing_at_the_end_are_noticed(tmp_path):
+    (tmp_path / "x.tmx").write_bytes(PLAIN_TMX.encode("utf-16")[:-1])
+    with pytest.raises(CorpusError, match="damaged"):
+        texts_of(tmp_path / "x.tmx")
+
+
+def test_an_entity_between_elements_is_no_text(tmp_path):
+    content = PLAIN_TMX.replace("<tu>", "<tu>&unknown;").replace("<tuv", "&other;<tuv")
+    (tmp_path / "x.tmx").write_text(content)
+    assert texts_of(tmp_path / "x.tmx") == [("caf\u00e9", "le caf\u00e9")]

@@ -7,6 +7,7 @@ import pickle
 import re
 import shutil
 from collections import Counter
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -75,15 +76,37 @@ def damage_manifest(path, change):
         (lambda data: data.pop("languages"), "is damaged"),
         (lambda data: data.update(surprise=1), "is damaged"),
         (lambda data: data.update(format=99), "has format 99"),
-        (lambda data: data.update(fingerprint="0"), "is damaged: its fingerprint does not match"),
-        (
-            lambda data: data["sources"]["wiki"]["languages"].pop("de"),
-            "is damaged: its fingerprint does not match",
-        ),
+        (lambda data: data.update(isoglot="0.0.0"), "is damaged: it is not as it was written"),
+        (lambda data: data.pop("checksum"), "is damaged: it is not as it was written"),
+        (lambda data: data.update(checksum=None), "is damaged: it is not as it was written"),
     ],
 )
 def test_a_damaged_manifest_is_told(copy, change, message):
     damage_manifest(copy / "manifest.json", change)
+    with pytest.raises(CorpusError, match=rf"manifest\.json: {message}.*prepare again"):
+        Corpus.open(copy)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"fingerprint": "0"}, r"is damaged: its fingerprint does not match"),
+        ({"languages": 5}, r"is damaged \("),
+        (
+            {"languages": ["de", "../../x"]},
+            r"'../../x' cannot be the name of a source or a language",
+        ),
+        ({"languages": ["de", "/etc"]}, r"'/etc' cannot be the name"),
+        ({"surprise": 1}, r"is damaged \("),
+    ],
+)
+def test_a_manifest_that_was_written_with_faults(copy, change, message):
+    """Its checksum is right, its content is not."""
+    path = copy / "manifest.json"
+    data = {**json.loads(path.read_text()), **change}
+    text = json.dumps({**data, "checksum": "0" * 64})
+    digest = sha256(text.encode()).hexdigest()
+    path.write_text(text.replace("0" * 64, digest, 1))
     with pytest.raises(CorpusError, match=rf"manifest\.json: {message}.*prepare again"):
         Corpus.open(copy)
 

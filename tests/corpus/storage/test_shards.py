@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from hashlib import sha256
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.corpus.storage.shards import Shard, ShardWriter, Table, TokenRows
+from isoglot.corpus.storage.shards import Shard, ShardWriter, Table, TokenRows, write_shard
 from isoglot.errors import CorpusError
 
 ROWS = st.lists(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=9), max_size=40)
@@ -69,6 +70,7 @@ def test_the_files_are_plain_arrow_with_one_batch(tmp_path):
     _, entries = write(tmp_path, [[1, 2], [3]])
     reader = pa.ipc.open_stream(tmp_path / entries[0].file)
     assert reader.schema.metadata == {b"source": b"s"}
+    assert not any(field.nullable for field in reader.schema)
     (batch,) = reader
     assert batch.to_pydict() == {"ids": [[1, 2], [3]], "document": [0, 1]}
 
@@ -88,3 +90,70 @@ def test_a_file_that_is_no_shard_is_named(tmp_path):
     _, entries = write(tmp_path, [[1, 2], [3]])
     with pytest.raises(CorpusError, match=r"train-00000\.arrow: has 2 rows and not 3"):
         Table(("ids",), [Shard(tmp_path / entries[0].file, 3)]).ids("ids", 0)
+
+
+def test_a_row_that_fills_a_shard_is_its_last(tmp_path):
+    """A shard ends with the row at which it reaches its tokens, in whatever parts they come."""
+    lengths = [5, 5, 9, 1, 1, 30, 2, 2, 2, 20, 19]
+    for chunk in (1, 2, 3, 11):
+        table, entries = write(
+            tmp_path / str(chunk), [[n] * n for n in lengths], shard_tokens=20, chunk=chunk
+        )
+        expected: list[list[int]] = [[]]
+        for length in lengths:
+            expected[-1].append(length)
+            if sum(expected[-1]) >= 20:
+                expected.append([])
+        expected = [rows for rows in expected if rows]
+        assert [entry.rows for entry in entries] == [len(rows) for rows in expected]
+        assert [entry.tokens for entry in entries] == [{"ids": sum(rows)} for rows in expected]
+        assert [entry.file for entry in entries] == [
+            f"s/en/train-{number:05d}.arrow" for number in range(len(expected))
+        ]
+        starts = [sum(map(len, expected[:number])) for number in range(len(expected) + 1)]
+        assert table.starts.tolist() == starts
+        for row in range(len(lengths)):
+            number = max(n for n, start in enumerate(starts[:-1]) if start <= row)
+            assert table.where(row) == (
+                tmp_path / str(chunk) / entries[number].file,
+                row - starts[number],
+            )
+            assert table.ids("ids", row).tolist() == [lengths[row]] * lengths[row]
+
+
+def test_pairs_fill_a_shard_with_both_sides(tmp_path):
+    writer = ShardWriter(tmp_path, "p/en-sw/train", {}, shard_tokens=10)
+    first, second = [3, 2, 4], [3, 2, 1]
+    writer.append(
+        TokenRows(
+            {name: np.arange(sum(n), dtype=np.int32) for name, n in (("a", first), ("b", second))},
+            {name: np.array(n, np.int32) for name, n in (("a", first), ("b", second))},
+        )
+    )
+    entries = writer.close()
+    assert [(entry.rows, entry.tokens) for entry in entries] == [
+        (2, {"a": 5, "b": 5}),
+        (1, {"a": 4, "b": 1}),
+    ]
+    shard = Shard(tmp_path / entries[1].file, 1)
+    assert (shard.tokens("a", 0).tolist(), shard.tokens("b", 0).tolist()) == ([5, 6, 7, 8], [5])
+    assert len(shard) == 1
+    assert writer.close() == entries, "nothing is written twice"
+
+
+def test_a_file_and_its_hash(tmp_path):
+    _, (entry,) = write(tmp_path, [[1, 2], [3]])
+    data = (tmp_path / entry.file).read_bytes()
+    assert (entry.bytes, entry.sha256) == (len(data), sha256(data).hexdigest())
+    assert (entry.rows, entry.tokens) == (2, {"ids": 3})
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_strings_are_read_row_by_row(tmp_path):
+    batch = pa.record_batch({"name": ["ka", "lo"], "number": pa.array([7, 8], pa.int32())})
+    entry = write_shard(tmp_path, "names.arrow", batch, {})
+    shard = Shard(tmp_path / entry.file, entry.rows)
+    assert [shard.string("name", row) for row in (0, 1)] == shard.strings("name") == ["ka", "lo"]
+    assert shard["number"].tolist() == [7, 8]
+    with pytest.raises(AssertionError, match="number holds no tokens"):
+        shard.offsets("number")

@@ -24,6 +24,7 @@ def stretches(tmp_path):
         subset = Subset(
             source="s",
             language=language,
+            spelled=(language,),
             kind="text",
             format="lines",
             options={},

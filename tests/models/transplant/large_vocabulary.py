@@ -7,6 +7,7 @@ from time import process_time
 
 import numpy as np
 
+from isoglot.models.transplant.config import TransplantConfig
 from isoglot.models.transplant.dictionary import read_dictionaries
 from isoglot.models.transplant.matching import Matches, match_tokens
 from isoglot.models.transplant.tokens import TokenizerTokens
@@ -37,5 +38,7 @@ def large_match(folder: Path, *, tokens: int, entries: int) -> tuple[Matches, fl
     file = folder / "dictionary.txt"
     file.write_text("".join(lines), encoding="utf-8")
     start = process_time()
-    matches = match_tokens(source, target, read_dictionaries([file]), fallback="subwords")
+    matches = match_tokens(
+        source, target, read_dictionaries([file]), TransplantConfig(fallback="subwords")
+    )
     return matches, process_time() - start

@@ -13,8 +13,15 @@ from isoglot.models.transplant.build_tokenizer import trim_content
 from isoglot.models.transplant.config import TransplantConfig
 from isoglot.models.transplant.run import grow, trim, trim_to_tokens
 from isoglot.models.transplant.tokens import TokenizerTokens
-from isoglot.models.transplant.used_tokens import most_split_words
-from tests.models.transplant.tiny_tokenizers import KINDS, model_for, of_words, opened, save
+from isoglot.models.transplant.used_tokens import most_split_words, new_words
+from tests.models.transplant.tiny_tokenizers import (
+    KINDS,
+    model_for,
+    of_words,
+    opened,
+    save,
+    unigram,
+)
 from tests.tiny_corpus import LANGUAGES, write_raw
 
 WORDS = ["house", "houses", "big", "dog", "the"]
@@ -161,6 +168,68 @@ def test_words_worth_a_token(tmp_path):
     tokens = TokenizerTokens.open(of_words("unigram", tmp_path / "t", ["the"], "dogcat"))
     (tmp_path / "text").write_text("the dog, the dog! (cat) the 123 gad gad gad\n")
     assert most_split_words(tokens, [tmp_path / "text"], 2) == ["gad", "dog"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_word_that_is_one_token_is_not_added(tmp_path, kind):
+    source = model_for(of_words(kind, tmp_path / "source", WORDS, "nyumba"))
+    report = grow(source, tmp_path / "large", ["house", "nyumba", "house"])
+    assert report.after.tokens == report.before.tokens + 1
+    assert report.notes[0] == "1 of the words are not added: 1 are one token already."
+    with pytest.raises(ModelError, match=r"no word to add: .* 1 are one token already"):
+        grow(source, tmp_path / "none", ["house"])
+
+
+def test_a_word_that_is_spelled_like_a_token_inside_words(tmp_path):
+    """It would share that token's vector: it is not added, and not counted as added."""
+    source = model_for(unigram(tmp_path / "source", ["▁the", "▁", "mba", "m", "b", "a", "n", "y"]))
+    tokens = TokenizerTokens.open(source)
+    assert new_words(tokens, ["mba", "nyb", "the"]) == (
+        ["nyb"],
+        {
+            "one token already": 1,
+            "spelled like a token inside words, whose vector they would share": 1,
+        },
+    )
+    (tmp_path / "text").write_text("the mba mba mba mba nyb nyb bany the\n")
+    report = grow(source, tmp_path / "large", texts=[tmp_path / "text"], number=2)
+    assert report.after.tokens == report.before.tokens + 2
+    assert {"nyb", "bany"} <= TokenizerTokens.open(tmp_path / "large").ids.keys()
+
+
+def test_tokens_per_word_before_and_after(tmp_path):
+    source = model_for(of_words("unigram", tmp_path / "source", ["the"], "dogcat"))
+    (tmp_path / "sw").write_text("the dog gad\nthe gad\n")
+    (tmp_path / "ha").write_text("the cat\n")
+    texts = [tmp_path / "sw", tmp_path / "ha"]
+    report = grow(source, tmp_path / "large", texts=texts, number=2)
+    before, after = TokenizerTokens.open(source), TokenizerTokens.open(tmp_path / "large")
+    for one, text in zip(report.splits, texts, strict=True):
+        lines = text.read_text().splitlines()
+        assert one.file == str(text)
+        assert one.words == sum(len(line.split()) for line in lines)
+        assert one.before == sum(len(before.encode([line])[0]) for line in lines)
+        assert one.after == sum(len(after.encode([line])[0]) for line in lines)
+    # gad is worth most, then dog or cat: of two more tokens one is left to the other file
+    assert report.splits[0].after < report.splits[0].before
+    assert not any("not 2" in note for note in report.notes)
+    report = grow(source, tmp_path / "larger", texts=texts, number=2000)
+    assert report.notes[0].startswith("3 words of the text are added, not 2,000: it has no more")
+    assert [one.after for one in report.splits] == [one.words for one in report.splits]
+
+
+def test_translations_are_for_new_words_alone(tmp_path):
+    """With dictionaries first, tokens that the model has keep their vectors."""
+    source = model_for(of_words("unigram", tmp_path / "source", ["at", "horse", "the"], "abey"))
+    (tmp_path / "tr.txt").write_text("at horse\nbeya the\n")
+    settings = TransplantConfig(dictionaries=(str(tmp_path / "tr.txt"),), source_column="second")
+    report = grow(source, tmp_path / "large", ["beya"], settings)
+    assert report.kinds["dictionary"] == 1
+    old, new = opened(source)[0], opened(tmp_path / "large")[0]
+    rows = old.get_input_embeddings().weight
+    grown = new.get_input_embeddings().weight
+    assert torch.equal(grown[: len(rows)], rows)
+    assert torch.equal(grown[-1], rows[TokenizerTokens.open(source).ids["▁the"]])
 
 
 def test_bad_input(tmp_path):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from isoglot.errors import IsoglotError, ModelError
-from isoglot.models.transplant.dictionary import read_dictionaries
+from isoglot.errors import IsoglotError, ModelError, RecipeError
+from isoglot.models.transplant.config import TransplantConfig
+from isoglot.models.transplant.dictionary import expand_patterns, read_dictionaries
 
 
 def written(folder, text, name="en-sw.txt"):
@@ -27,10 +28,36 @@ def test_spaces_tabs_and_words_of_many_words(tmp_path):
 def test_directions(tmp_path):
     files = [written(tmp_path, "house nyumba\n"), written(tmp_path, "mbwa dog\n", "sw-en.txt")]
     assert read_dictionaries(files[1:], source_column="second").translations("mbwa") == ["dog"]
-    both = read_dictionaries(files)
+    both = read_dictionaries(files, source_column="either")
     assert both.translations("nyumba") == ["house"]
     assert both.translations("mbwa") == ["dog"]
     assert both.translations("dog") == ["mbwa"]
+
+
+def test_the_column_of_the_source_is_found_in_each_file(tmp_path):
+    """MUSE has en-sw.txt and sw-en.txt; a word of both languages decides nothing."""
+    files = [
+        written(tmp_path, "house nyumba\ndog mbwa\nat at\n"),
+        written(tmp_path, "paka cat\nat at\nmbuzi goat\n", "sw-en.txt"),
+        written(tmp_path, "qq ww\n", "none.txt"),
+    ]
+    read = read_dictionaries(files, is_source_word={"house", "dog", "cat", "at"}.__contains__)
+    assert [one.source_column for one in read.counts] == ["first", "second", "first"]
+    assert read.entries == {
+        "nyumba": ["house"],
+        "mbwa": ["dog"],
+        "at": ["at"],
+        "paka": ["cat"],
+        "mbuzi": ["goat"],
+        "ww": ["qq"],
+    }
+
+
+def test_either_order_goes_with_spelling_first():
+    """Else the source's own words would become their translations."""
+    with pytest.raises(RecipeError, match="source_column: with `either`"):
+        TransplantConfig(source_column="either")
+    assert TransplantConfig(source_column="either", order="spelling").order == "spelling"
 
 
 def test_duplicates_and_blanks_are_counted(tmp_path):
@@ -85,3 +112,21 @@ def test_real_dictionaries(data_folder):
     assert len(read.entries) > 1000
     # the smaller files repeat entries of the larger ones
     assert {reason for counts in read.counts for reason in counts.dropped} <= {"duplicate"}
+
+
+def test_the_share_of_words_decides_the_column_not_their_number(tmp_path):
+    """Four translations of each English word: more lines know a word of the second column."""
+    lines = [f"house nyumba{n}\ndog mbwa{n}\n" for n in range(4)]
+    file = written(tmp_path, "".join(lines) + "big at\nbig in\nbig on\n")
+    english = {"house", "dog", "at", "in", "on"}
+    read = read_dictionaries([file], source_column="auto", is_source_word=english.__contains__)
+    assert read.translations("mbwa0") == ["dog"]
+    assert read.translations("dog") == []
+
+
+def test_patterns_name_the_files_that_match(tmp_path):
+    first, second = (written(tmp_path, "a b\n", name) for name in ("en-de.txt", "en-sw.txt"))
+    assert expand_patterns([str(tmp_path / "en-*.txt")]) == [first, second]
+    assert expand_patterns([str(second)]) == [second]
+    with pytest.raises(ModelError, match="no file matches"):
+        expand_patterns([str(tmp_path / "fr-*.txt")])

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import AutoTokenizer
 
+from isoglot.models.transplant.config import TransplantConfig
 from isoglot.models.transplant.dictionary import Dictionary
 from isoglot.models.transplant.matching import match_tokens
 from isoglot.models.transplant.tokens import (
@@ -35,7 +37,7 @@ BYTES = TokenFormat("bytes", "Ġ", byte_fallback=False)
 
 def found(source, target, dictionary=None, **settings):
     """Each target token with the kind of its match and its source tokens."""
-    matches = match_tokens(source, target, dictionary, **settings)
+    matches = match_tokens(source, target, dictionary, TransplantConfig(**settings))
     names = dict(source.by_id)
     return {
         token: (matches.kinds[index], [names[other] for other in matches.sources_of(index)])
@@ -44,7 +46,7 @@ def found(source, target, dictionary=None, **settings):
 
 
 def weights(source, target, token, dictionary=None, **settings):
-    matches = match_tokens(source, target, dictionary, **settings)
+    matches = match_tokens(source, target, dictionary, TransplantConfig(**settings))
     index, names = target.ids[token], dict(source.by_id)
     span = slice(matches.offsets[index], matches.offsets[index + 1])
     return {
@@ -113,6 +115,51 @@ def test_a_translation_of_several_words_and_several_translations(english, multil
     assert mean == {"Ġice": 0.25, "Ġcream": 0.25, "Ġbig": 0.5}
     first = weights(english, multilingual, "▁barafu", DICTIONARY, translations="first")
     assert first == {"Ġice": 0.5, "Ġcream": 0.5}
+
+
+def test_the_dictionary_comes_before_the_spelling(tmp_path):
+    """MetaXLM 3.2: first the translation, then the mapping. Turkish *at* is a horse."""
+    source = TokenizerTokens.open(of_words("bytes", tmp_path / "en", ["at", "horse", "dog", "the"]))
+    target = TokenizerTokens.open(unigram(tmp_path / "xx", ["▁at", "at", "▁horse", "▁dog", "▁the"]))
+    turkish = Dictionary({"at": ["horse"], "köpek": ["dog"]})
+    first = found(source, target, turkish)
+    assert first["▁at"] == ("dictionary", ["Ġhorse"])
+    assert first["▁horse"] == ("marker", ["Ġhorse"])
+    assert first["▁dog"] == ("marker", ["Ġdog"])  # no word of the dictionary
+    assert first["at"] == ("boundary", ["Ġat"])  # inside a word it is no word
+    last = found(source, target, turkish, order="spelling")
+    assert last["▁at"] == ("marker", ["Ġat"])
+    assert {**first, "▁at": None} == {**last, "▁at": None}
+    # a translation that the source cannot write leaves the word to its spelling
+    lost = found(source, target, Dictionary({"at": ["日本"]}), translation_subwords=False)
+    assert lost["▁at"] == ("marker", ["Ġat"])
+    kept = match_tokens(source, target, turkish, first_translated=target.ids["▁at"] + 1)
+    assert kept.kinds[target.ids["▁at"]] == "marker"
+
+
+@pytest.mark.parametrize(
+    ("settings", "boundary", "subwords"),
+    [
+        ({}, True, True),
+        ({"boundary": False}, False, True),
+        ({"translation_subwords": False}, True, False),
+        ({"strict": True}, False, False),
+    ],
+)
+def test_what_the_paper_does_not_have_can_be_switched_off(
+    english, multilingual, settings, boundary, subwords
+):
+    said = found(english, multilingual, DICTIONARY, **settings)
+    assert said["▁Paris"] == (("boundary", ["Paris"]) if boundary else ("random", []))
+    assert said["▁ing"] == (("boundary", ["ing"]) if boundary else ("random", []))
+    parts = ["Ġice", "Ġcream", "Ġbig"] if subwords else ["Ġbig"]
+    assert said["▁barafu"] == ("dictionary", parts)
+    # what is exact or normalized stays in all of them
+    assert said["▁house"] == ("marker", ["Ġhouse"])
+    assert said["▁２"] == ("unicode", ["Ġ2"])
+    assert said["▁House"] == ("case", ["Ġhouse"])
+    assert said["ing"] == ("exact", ["ing"])
+    assert said["▁nyumba"] == ("dictionary", ["Ġhouse"])
 
 
 def test_the_fallbacks(english, multilingual):
@@ -224,3 +271,15 @@ def test_words_that_are_marked_at_their_ends(tmp_path):
     assert of["hou"] == ("exact", ["hou"])
     assert of["se"] == ("boundary", ["se</w>"])
     assert of["▁b"] == ("random", [])
+
+
+def test_an_added_token_is_a_word_with_or_without_the_mark(tmp_path):
+    for kind, tokens in (("unigram", ["▁nyumba", "nyota"]), ("wordpiece", ["nyota"])):
+        folder = of_words(kind, tmp_path / kind, ["house", "dog"])
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        tokenizer.add_tokens(tokens)
+        tokenizer.save_pretrained(folder)
+        opened = TokenizerTokens.open(folder)
+        for token in tokens:
+            expected = SurfaceForm(token.removeprefix("▁"), starts_word=True)
+            assert opened.surface(token) == expected

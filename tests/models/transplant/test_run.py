@@ -149,6 +149,9 @@ def test_the_report(tmp_path):
     )
     assert report.kinds == {"special": 5, "marker": 6, "case": 1, "dictionary": 1}
     assert report.examples["dictionary"] == ["▁nyumba ← Ġhouse"]
+    assert {kind: len(own) for kind, own in report.examples.items()} == {
+        "special": 5, "marker": 5, "case": 1, "dictionary": 1
+    }  # fmt: skip
     assert "3 embeddings" in report.notes[1]
     kept = json.loads((tmp_path / "out/transplant.json").read_text())
     assert kept["kinds"] == report.kinds
@@ -185,7 +188,7 @@ def test_bad_sources_and_targets(tmp_path):
             (no_mask / file).write_text(json.dumps(kept))
     with pytest.raises(IsoglotError, match="no-mask: its tokenizer has no mask token"):
         transplant(good, no_mask, out)
-    with pytest.raises(IsoglotError, match="there is no such folder"):
+    with pytest.raises(IsoglotError, match="There is no folder"):
         transplant(good, tmp_path / "nowhere", out)
     with pytest.raises(ModelError, match="holds no model"):
         transplant(no_mask, good, out)

@@ -167,3 +167,23 @@ def test_fingerprints_tell_sentences_apart_and_are_never_negative():
         assert known.setdefault(number, ids.tobytes()) == ids.tobytes()
     assert sentence_item(np.array([1, 2], np.int32)) != sentence_item(np.array([2, 1], np.int32))
     assert sentence_item(np.array([5, 6, 7], np.int32)) == 2421027984478158393
+
+
+def test_equal_scores_count_as_guesses_and_chance_is_one_of_all_candidates():
+    """A collapsed encoder, whose vectors are all the same, is at chance and not at 100 %."""
+    ones = torch.ones(3, 4)
+    excluded = torch.tensor([[True, False, False], [False, True, True], [True, True, True]])
+    negatives = Negatives(vectors=ones, items=torch.arange(3)[:, None], excluded=excluded)
+    found = info_nce(ones, ones, negatives, temperature=1.0)
+    expected = [1 / 3, 1 / 2, 1.0]
+    assert found.correct.tolist() == pytest.approx(expected)
+    assert found.chance.tolist() == pytest.approx(expected)
+    assert {name: float(value) for name, value in found.metrics().items()} == pytest.approx(
+        {"accuracy": sum(expected), "chance": sum(expected)}
+    )
+    better = info_nce(2 * ones, 2 * ones, negatives, temperature=1.0)
+    assert better.correct.tolist() == [1.0, 1.0, 1.0]
+    assert info_nce(ones, -ones, negatives, temperature=1.0).correct.tolist() == [0.0, 0.0, 1.0]
+    both = found.mean_with(better)
+    assert both.correct.tolist() == pytest.approx([2 / 3, 3 / 4, 1.0])
+    assert both.chance.tolist() == pytest.approx(expected)

@@ -97,9 +97,9 @@ def test_a_module_without_weights_can_be_followed():
 
 
 def test_impossible_momenta_are_refused():
-    with pytest.raises(RecipeError, match=r"momentum\.value must be from 0 to below 1"):
+    with pytest.raises(RecipeError, match=r"value must be from 0 to below 1"):
         MomentumConfig(value=1.0)
-    with pytest.raises(RecipeError, match=r"momentum\.schedule_steps must be 1 or more"):
+    with pytest.raises(RecipeError, match=r"schedule_steps must be from 1"):
         MomentumConfig(schedule_steps=0)
 
 
@@ -185,7 +185,7 @@ def test_random_entries_have_a_length_of_about_one():
 
 
 def test_impossible_sizes_are_refused():
-    with pytest.raises(RecipeError, match=r"queue\.size must not be negative"):
+    with pytest.raises(RecipeError, match=r"size must be from 0"):
         QueueConfig(size=-1)
 
 

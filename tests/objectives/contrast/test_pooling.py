@@ -6,7 +6,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from typing_extensions import override
 
-from isoglot.objectives.contrast.pooling import pool
+from isoglot.objectives.contrast.pooling import Projection, ProjectionConfig, pool
 from isoglot.types import Rows
 
 SEQUENCES = torch.tensor([[0, 0, 0, 1, 1, -1], [0, 1, 1, 1, 1, 2], [-1] * 6, [0] * 6])
@@ -77,3 +77,34 @@ def test_no_row_is_copied_for_each_of_its_sequences():
     with Largest() as made:
         pool(states, rows_of(sequences), torch.arange(0, 5 * 48, 4), "mean").sum().backward()
     assert made.numbers <= states.numel()
+
+
+def test_many_sequences_in_many_rows_are_kept_apart():
+    sequences = torch.arange(6).repeat(5, 1)  # six sequences of one token in each of five rows
+    states = torch.randn(5, 6, 3)
+    places = torch.randperm(30)
+    found = pool(states, rows_of(sequences), places, "mean")
+    assert torch.equal(found, states.flatten(0, 1)[places])
+
+
+@pytest.mark.parametrize("layers", [0, 1, 2])
+@pytest.mark.parametrize("normalize", ["before", "after", "none"])
+def test_the_projection_is_the_obvious_one(layers, normalize):
+    torch.manual_seed(0)
+    settings = ProjectionConfig(layers=layers, size=4, bias=True, normalize=normalize)
+    projection = Projection(settings, 6)
+    states = torch.randn(3, 6)
+    expected = states / states.norm(dim=1, keepdim=True) if normalize == "before" else states
+    for number, layer in enumerate(projection.linear()):
+        before = expected.clamp(min=0) if number else expected
+        expected = before @ layer.weight.T + layer.bias
+    if normalize == "after":
+        expected = expected / expected.norm(dim=1, keepdim=True)
+    assert len(projection.linear()) == layers
+    assert torch.allclose(projection(states), expected, atol=1e-6)
+    assert projection(states).shape == (3, projection.size)
+
+
+def test_a_projection_without_a_size_has_the_width_of_the_encoder():
+    assert Projection(ProjectionConfig(size=None), 6).size == 6
+    assert Projection(ProjectionConfig(size=4), 6).size == 4

@@ -11,13 +11,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from isoglot.errors import CorpusError, RecipeError, nearest, require
+from isoglot.languages import find
+from isoglot.ranges import Range, check_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
+    from isoglot.batching.dropped import Dropped
     from isoglot.corpus import Corpus
     from isoglot.corpus.storage.shards import Split
     from isoglot.types import Example, FloatArray, IntArray, LongArray
@@ -37,12 +40,13 @@ class LanguageSlice(ABC):
     language: str
     num_examples: int
     num_tokens: int
-    num_dropped: int
-    """Examples that are not read."""
-    drop_reason: ClassVar[str] = (
-        "longer than a row of {row_length} tokens or than the stream allows, or too short"
-    )
-    """Why examples are dropped, for messages."""
+    dropped: tuple[Dropped, ...] = ()
+    """Examples that are not read, by reason."""
+
+    @property
+    def num_dropped(self) -> int:
+        """Examples that are not read."""
+        return sum(one.count for one in self.dropped)
 
     @property
     def num_sentences(self) -> int:
@@ -81,13 +85,16 @@ class StreamConfig(ABC):
 
     objectives: tuple[str, ...]
     """The objectives that read each draw of this stream."""
-    share: float = 1.0
+    must_fit: tuple[str, ...] = ()
+    """Objectives that are not trained, but whose sequences must fit a row too: a control reads the
+    examples of the recipe it controls."""
+    share: Annotated[float, Range(0, 1e6, above=True)] = 1.0
     """Its share of the tokens of a step, relative to the other streams'."""
     sources: tuple[str, ...] = ()
     """Names of prepared sources; none means all of the right kind."""
     languages: tuple[str, ...] = ()
-    """Languages (or language pairs, as prepared) to read; none means all."""
-    alpha: float = 0.7
+    """Languages (or language pairs) to read, those that the corpus has; none means all."""
+    alpha: Annotated[float, Range(-10, 10)] = 0.7
     """Languages are drawn with p proportional to N^alpha: 1 in proportion to N, 0 uniformly."""
     alpha_unit: Literal["sentences", "tokens"] = "sentences"
     """What the N of alpha counts."""
@@ -121,7 +128,7 @@ class StreamConfig(ABC):
     def open(
         self, corpus: Corpus, *, split: Split, sequence_length: SequenceLength, row_length: int
     ) -> tuple[LanguageSlice, ...]:
-        """The slices of this stream in a corpus, one per (source, language)."""
+        """The slices of this stream in a corpus, one per (source, language); some may be empty."""
 
     def fingerprint(self, corpus: Corpus) -> str:
         """Equal for corpora that give this stream the same examples, and for no others."""
@@ -146,22 +153,41 @@ class StreamConfig(ABC):
             for source in (self.sources or known)
             for language in corpus.manifest.sources[source].languages
         ]
-        self.check_languages(corpus, self.languages, {language for _, language in found})
-        return [pair for pair in found if not self.languages or pair[1] in self.languages]
+        chosen = self.chosen(corpus, "languages", {language for _, language in found})
+        return [pair for pair in found if pair[1] in chosen]
 
-    def check_languages(self, corpus: Corpus, asked: Iterable[str], available: set[str]) -> None:
-        """Raise unless every language that the settings name is available."""
-        for language in asked:
-            if language not in available:
-                raise CorpusError(
-                    f"stream {self.kind!r}: {corpus.folder} has nothing for language "
-                    f"{language!r}: {nearest(language, available)}"
-                )
+    def chosen(self, corpus: Corpus, setting: str, available: Collection[str]) -> set[str]:
+        """The available languages that a setting names, all if it names none; at least one."""
+        asked: tuple[str, ...] = getattr(self, setting)
+        found = {name for name in (find(code, available) for code in asked) if name is not None}
+        if asked and not found:
+            raise CorpusError(
+                f"stream {self.kind!r}: {corpus.folder} has none of its {setting} "
+                f"({', '.join(asked[:5])}{', ...' if len(asked) > 5 else ''}); "
+                f"{nearest(asked[0], available)}"
+            )
+        return found if asked else set(available)
+
+    def available(self, corpus: Corpus) -> dict[str, Collection[str]]:
+        """Setting that names languages -> the languages of the corpus that it may name."""
+        names = self.sources or corpus.sources(self.reads)
+        sources = [corpus.manifest.sources[name] for name in names]
+        return {"languages": {code for source in sources for code in source.languages}}
+
+    def missing_languages(self, corpus: Corpus) -> tuple[str, ...]:
+        """The languages that the settings name and the corpus lacks: they are left out."""
+        missing = [
+            code
+            for setting, available in self.available(corpus).items()
+            for code in getattr(self, setting)
+            if find(code, available) is None
+        ]
+        return tuple(dict.fromkeys(missing))
 
     def __post_init__(self) -> None:
         require(len(self.objectives) > 0, "a stream needs an objective that reads it")
         require(len(set(self.objectives)) == len(self.objectives), "an objective is named twice")
-        require(self.share > 0, "share must be above 0; remove the stream instead")
+        check_ranges(self)
 
     def check_overlong(
         self, examples: LanguageSlice, index: int, length: int, row_length: int

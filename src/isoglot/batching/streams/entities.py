@@ -12,12 +12,13 @@ object's description in another one.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from typing_extensions import override
 
+from isoglot.batching.dropped import Limit, count_dropped
 from isoglot.batching.streams.knowledge import KnowledgeSlice, KnowledgeStream
 from isoglot.types import Mention, TripleExample
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from isoglot.corpus.storage.shards import Shard, Split
     from isoglot.types import BoolArray, FloatArray, IntArray, LongArray
 
+DESCRIPTIONS = "the stream's description and description_languages"
 _ROWS_AT_A_TIME = 2**20
 """Rows of a table that are checked at a time, to bound memory."""
 
@@ -45,6 +47,15 @@ class EntitySlice(KnowledgeSlice):
         chunks = [slice(start, min(start + _ROWS_AT_A_TIME, end)) for start in starts]
         self.rows = np.concatenate([np.zeros(0, np.int64), *map(self._usable, chunks)])
         self.num_examples = len(self.rows)
+
+    def _count(self, limits: list[Limit]) -> None:
+        """Add the rows of a chunk that are dropped to those of the chunks before."""
+        counts = {one.reason: one for one in self.dropped}
+        for one in count_dropped(limits):
+            before = counts.get(one.reason)
+            total = one.count + (0 if before is None else before.count)
+            counts[one.reason] = replace(one, count=total)
+        self.dropped = tuple(counts.values())
 
     @override
     def where(self, index: int) -> str:
@@ -66,9 +77,6 @@ class MentionSlice(EntitySlice):
     """The mentions of one language."""
 
     entity_column: ClassVar[str] = "entity"
-    drop_reason: ClassVar[str] = (
-        "as their entity has no usable description, or their name is too long"
-    )
 
     @override
     def open(self, knowledge: Knowledge, split: Split) -> Shard:
@@ -79,9 +87,15 @@ class MentionSlice(EntitySlice):
     @override
     def _usable(self, chunk: slice) -> LongArray:
         lengths = self.mentions["end"][chunk] - self.mentions["start"][chunk]
-        good = self._possible(chunk) & (lengths <= self.limit)
-        self.num_dropped += int((~good).sum())
-        return np.asarray(chunk.start + np.flatnonzero(good))
+        described, short = self._possible(chunk), lengths <= self.limit
+        long = f"have a name of more than {self.limit} tokens"
+        self._count(
+            [
+                Limit(described, "have an entity without a usable description", DESCRIPTIONS),
+                Limit(short, long, "batch.row_length or the stream's max_tokens"),
+            ]
+        )
+        return np.asarray(chunk.start + np.flatnonzero(described & short))
 
     @property
     @override
@@ -142,7 +156,6 @@ class TripleSlice(EntitySlice):
     """The triples whose subject is described in one language."""
 
     entity_column: ClassVar[str] = "object"
-    drop_reason: ClassVar[str] = "as their object has no usable description"
 
     @override
     def open(self, knowledge: Knowledge, split: Split) -> Shard:
@@ -154,7 +167,9 @@ class TripleSlice(EntitySlice):
     def _usable(self, chunk: slice) -> LongArray:
         described = self.subjects.rows(self.triples["subject"][chunk]) >= 0
         good = described & self._possible(chunk)
-        self.num_dropped += int(described.sum() - good.sum())
+        # a triple whose subject has no description here is one of other languages
+        reason = "have an object without a usable description"
+        self._count([Limit(good[described], reason, DESCRIPTIONS)])
         return np.asarray(chunk.start + np.flatnonzero(good))
 
     @property

@@ -12,17 +12,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from typing_extensions import override
 
 from isoglot.batching.streams.base import LanguageSlice, SequenceLength, StreamConfig
 from isoglot.errors import require
+from isoglot.languages import find, from_wikipedia
+from isoglot.ranges import Range
 from isoglot.types import Text
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from isoglot.corpus import Corpus
     from isoglot.corpus.knowledge.store import Knowledge
     from isoglot.corpus.storage.shards import Shard, Split
@@ -44,28 +49,36 @@ class KnowledgeStream(StreamConfig):
     slice_class: ClassVar[type[KnowledgeSlice]]
     """The draws of one language."""
 
-    max_tokens: int = 254
+    max_tokens: Annotated[int, Range(1, 2**17)] = 254
     """Most tokens of a text or description, special tokens at its edges not counted."""
     description: Literal["other", "same", "any"] = "other"
     """Draw descriptions in another language than the text's, in the same, or in any."""
     description_languages: tuple[str, ...] = ()
     """Languages to draw descriptions from; none means all of the corpus."""
-    description_alpha: float = 0.0
+    description_alpha: Annotated[float, Range(-10, 10)] = 0.0
     """Those are drawn with p proportional to N^alpha of their descriptions: 0 uniformly."""
 
     @override
     def __post_init__(self) -> None:
         StreamConfig.__post_init__(self)
-        require(self.max_tokens >= 1, "max_tokens must be 1 or more")
         require(set(self.sources) <= {SOURCE}, f"sources: there is one for knowledge, {SOURCE!r}")
 
     @override
     def selected(self, corpus: Corpus) -> list[tuple[str, str]]:
-        available = corpus.knowledge.languages
-        self.check_languages(corpus, self.languages, set(available))
-        return [
-            (SOURCE, code) for code in available if not self.languages or code in self.languages
-        ]
+        chosen = self.chosen(corpus, "languages", self.available(corpus)["languages"])
+        return [(SOURCE, code) for code in corpus.knowledge.languages if code in chosen]
+
+    @override
+    def available(self, corpus: Corpus) -> dict[str, Collection[str]]:
+        """A language without text in the corpus has no number there."""
+        found = list(filter(partial(language_in, corpus), corpus.knowledge.languages))
+        return dict.fromkeys(("languages", "description_languages"), found)
+
+    @override
+    def missing_languages(self, corpus: Corpus) -> tuple[str, ...]:
+        if self.languages:
+            return StreamConfig.missing_languages(self, corpus)
+        return tuple(c for c in corpus.knowledge.languages if language_in(corpus, c) is None)
 
     @override
     def fingerprint(self, corpus: Corpus) -> str:
@@ -80,10 +93,15 @@ class KnowledgeStream(StreamConfig):
         # the most tokens of two texts of one length whose sequences still fit into a row
         sizes = np.arange(1, row_length + 1, dtype=np.int32)[:, None].repeat(2, axis=1)
         limit = min(self.max_tokens, int((sequence_length(sizes) <= row_length).sum()))
-        # a language without text in the corpus has no number there
-        codes = [code for _, code in self.selected(corpus) if code in corpus.languages]
-        slices = [self.slice_class(corpus, code, split, sampler, limit) for code in codes]
-        return tuple(one for one in slices if one.num_examples)
+        return tuple(
+            self.slice_class(corpus, code, split, sampler, limit)
+            for _, code in self.selected(corpus)
+        )
+
+
+def language_in(corpus: Corpus, code: str) -> str | None:
+    """The name that a corpus has for a language of its knowledge; None if it has no text in it."""
+    return find(from_wikipedia(code), corpus.languages)
 
 
 class DescriptionSampler:
@@ -96,8 +114,8 @@ class DescriptionSampler:
     def __init__(self, config: KnowledgeStream, corpus: Corpus) -> None:
         knowledge, languages = corpus.knowledge, corpus.languages
         self.knowledge, self.how = knowledge, config.description
-        config.check_languages(corpus, config.description_languages, set(knowledge.languages))
-        wanted = set(config.description_languages or knowledge.languages) & set(languages)
+        setting = "description_languages"
+        wanted = config.chosen(corpus, setting, config.available(corpus)[setting])
         stored = knowledge.manifest.counts
         counts = np.array(
             [stored[code].descriptions if code in wanted else 0 for code in knowledge.languages],
@@ -108,9 +126,9 @@ class DescriptionSampler:
         shares = np.where(allowed, relative**config.description_alpha, 0)
         weights = np.where(allowed, np.maximum(np.rint(_FINEST * shares), 1), 0)
         self.weights = weights.astype(np.int64)
-        self.language_ids = np.array(
-            [languages.index(c) if c in languages else NONE for c in knowledge.languages], np.int64
-        )
+        names = [language_in(corpus, code) for code in knowledge.languages]
+        numbers = [NONE if name is None else languages.index(name) for name in names]
+        self.language_ids = np.array(numbers, np.int64)
 
     def language_number(self, language: str) -> int:
         """A language's number in the store."""
@@ -157,13 +175,11 @@ class DescriptionSampler:
 class KnowledgeSlice(LanguageSlice):
     """The draws of one language from a table, with texts of at most `limit` tokens."""
 
-    num_dropped = 0
-
     def __init__(
         self, corpus: Corpus, language: str, split: Split, sampler: DescriptionSampler, limit: int
     ) -> None:
         self.source, self.language, self.limit = SOURCE, language, limit
-        self.language_id = corpus.languages.index(language)
+        self.language_id = int(sampler.language_ids[sampler.language_number(language)])
         self.sampler, self.own = sampler, sampler.language_number(language)
         self.table = self.open(corpus.knowledge, split)
         self.num_examples = len(self.table)

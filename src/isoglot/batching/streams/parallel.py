@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from typing_extensions import override
 
+from isoglot.batching.dropped import Limit, count_dropped
 from isoglot.batching.streams.base import LanguageSlice, SequenceLength, StreamConfig
-from isoglot.errors import require
+from isoglot.ranges import Range
 from isoglot.types import Pair
 
 if TYPE_CHECKING:
@@ -35,21 +36,14 @@ class ParallelStream(StreamConfig):
 
     order: Literal["fixed", "shuffled"] = "fixed"
     """`shuffled` swaps the two sides of half the pairs."""
-    min_tokens: int = 1
+    min_tokens: Annotated[int, Range(0, 2**17)] = 1
     """Pairs with a side of fewer tokens are dropped."""
-    max_tokens: int | None = None
+    max_tokens: Annotated[int | None, Range(1, 2**17)] = None
     """Pairs with more tokens, both sides together, are dropped; none: no limit."""
-    max_pairs: int | None = None
+    max_pairs: Annotated[int | None, Range(1, 10**12)] = None
     """Take only the first so many pairs of each language pair that are not dropped; none: all."""
     mixup: bool = False
     """Concatenate two pairs, each side in an order of its own; a pair must fit half a row."""
-
-    @override
-    def __post_init__(self) -> None:
-        StreamConfig.__post_init__(self)
-        require(
-            self.max_pairs is None or self.max_pairs >= 1, "max_pairs must be 1 or more, or none"
-        )
 
     @override
     def open(
@@ -65,8 +59,7 @@ class ParallelStream(StreamConfig):
                 pairs = PairSlice(source, language, table, (first, second), self)
                 pairs.filter(sequence_length, row_length, wanted)
                 taken[language] += pairs.num_examples
-                if pairs.num_examples:
-                    slices.append(pairs)
+                slices.append(pairs)
         return tuple(slices)
 
 
@@ -83,7 +76,7 @@ class PairSlice(LanguageSlice):
     ) -> None:
         self.source, self.language, self.table = source, language, table
         self.language_ids, self.config = language_ids, config
-        self.num_examples, self.num_dropped = table.num_rows, 0
+        self.num_examples = table.num_rows
         self.rows: LongArray | None = None
 
     def filter(
@@ -95,19 +88,36 @@ class PairSlice(LanguageSlice):
         # two pairs that each fit into half a row fit into a row together
         lengths = sequence_length(sizes * 2 if config.mixup else sizes)
         fit = lengths <= row_length
-        good = fit & (sizes.min(axis=1) >= config.min_tokens)
-        if config.max_tokens is not None:
-            good &= sizes.sum(axis=1) <= config.max_tokens
+        limits = self._limits(sizes, lengths, row_length)
+        good = np.logical_and.reduce([limit.good for limit in limits])
         kept = np.flatnonzero(good)[:max_pairs]
         enough = max_pairs is not None and len(kept) == max_pairs
         looked_at = int(kept[-1]) + 1 if enough else self.table.num_rows
-        self.num_examples, self.num_dropped = len(kept), looked_at - len(kept)
+        self.num_examples = len(kept)
+        self.dropped = count_dropped(
+            [limit._replace(good=limit.good[:looked_at]) for limit in limits]
+        )
         self.num_tokens = int(sizes[kept].sum(dtype=np.int64))
         if not fit[:looked_at].all():
             longest = int(np.argmax(lengths[:looked_at]))
             config.check_overlong(self, longest, int(lengths[longest]), row_length)
         if len(kept) < self.table.num_rows:
             self.rows = kept
+
+    def _limits(self, sizes: IntArray, lengths: IntArray, row_length: int) -> list[Limit]:
+        """What pairs are dropped by, the row first."""
+        config, both = self.config, sizes.sum(axis=1)
+        reason = f"do not fit a row of {row_length} tokens"
+        if config.mixup:
+            reason = f"do not fit half a row of {row_length} tokens"
+        limits = [Limit(lengths <= row_length, reason, "batch.row_length", lengths)]
+        if config.max_tokens is not None:
+            reason = f"have more than {config.max_tokens} tokens in both sides"
+            limits.append(Limit(both <= config.max_tokens, reason, "the stream's max_tokens", both))
+        reason = f"have a side of fewer than {config.min_tokens} tokens"
+        good = sizes.min(axis=1) >= config.min_tokens
+        limits.append(Limit(good, reason, "the stream's min_tokens"))
+        return limits
 
     @override
     def sizes(self, indices: LongArray, uniforms: FloatArray) -> IntArray:

@@ -11,17 +11,22 @@ With each text the stream draws a second language, the target of `btmlm` and `ba
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from numba import njit
 from typing_extensions import override
 
+from isoglot.batching.dropped import Limit, count_dropped
 from isoglot.batching.streams.base import LanguageSlice, SequenceLength, StreamConfig
-from isoglot.errors import CorpusError, nearest, require
+from isoglot.errors import CorpusError
+from isoglot.languages import find
+from isoglot.ranges import Range
 from isoglot.types import FloatArray, Text
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from isoglot.corpus import Corpus, Table
     from isoglot.corpus.storage.shards import Split
     from isoglot.types import IntArray, LongArray
@@ -37,7 +42,7 @@ class TextStream(StreamConfig):
     unit: Literal["full-sentences", "tokens", "sentence"] = "full-sentences"
     """One draw is a block of whole sentences that fills a row, a block of tokens cut anywhere, or
     one sentence."""
-    max_tokens: int | None = None
+    max_tokens: Annotated[int | None, Range(1, 2**17)] = None
     """Most tokens of a block, special tokens at its edges not counted; none: what fits a row."""
     separators: bool = False
     """Put a separator token between the sentences of a block, as XLM does."""
@@ -45,13 +50,8 @@ class TextStream(StreamConfig):
     """Let a block run over the end of a document, as XLM does."""
     target_languages: tuple[str, ...] = ()
     """Languages that `btmlm` and `backtranslate` generate, one drawn per text; none means all."""
-    target_alpha: float = 0.0
+    target_alpha: Annotated[float, Range(-10, 10)] = 0.0
     """Target languages are drawn with p proportional to N^alpha of their tokens: 0 uniformly."""
-
-    @override
-    def __post_init__(self) -> None:
-        StreamConfig.__post_init__(self)
-        require(self.max_tokens is None or self.max_tokens >= 1, "max_tokens must be 1 or more")
 
     @override
     def open(
@@ -74,9 +74,12 @@ class TextStream(StreamConfig):
             )
             blocks.cut(self, limit)
             blocks.drop(self, limit, sequence_length, row_length)
-            if blocks.num_examples:
-                slices.append(blocks)
+            slices.append(blocks)
         return tuple(slices)
+
+    @override
+    def available(self, corpus: Corpus) -> dict[str, Collection[str]]:
+        return {**StreamConfig.available(self, corpus), "target_languages": corpus.languages}
 
 
 class TextSlice(LanguageSlice):
@@ -93,7 +96,6 @@ class TextSlice(LanguageSlice):
     ) -> None:
         self.source, self.language, self.table = source, language, table
         self.language_id, self.separator, self.targets = language_id, separator, targets
-        self.num_dropped = 0
 
     def cut(self, config: TextStream, limit: int) -> None:
         """Find the blocks of every shard."""
@@ -128,12 +130,30 @@ class TextSlice(LanguageSlice):
         fit = (self.length <= limit) & (self.length > 0)
         if fit.all():
             return
-        self.num_dropped = int((~fit).sum())
+        lengths = sequence_length(self.length[:, None])
+        limits = [
+            Limit(self.length > 0, "have no token", "the prepared text"),
+            Limit(
+                lengths <= row_length,
+                f"do not fit a row of {row_length} tokens",
+                "batch.row_length",
+                lengths,
+            ),
+        ]
+        if config.max_tokens is not None:
+            limits.append(
+                Limit(
+                    self.length <= config.max_tokens,
+                    f"have more than {config.max_tokens} tokens",
+                    "the stream's max_tokens",
+                    self.length,
+                )
+            )
+        self.dropped = count_dropped(limits)
         self.num_examples -= self.num_dropped
         longest = int(np.argmax(self.length))
-        length = int(sequence_length(self.length[longest : longest + 1, None])[0])
-        if length > row_length:
-            config.check_overlong(self, longest, length, row_length)
+        if lengths[longest] > row_length:
+            config.check_overlong(self, longest, int(lengths[longest]), row_length)
         for name in ("shard", "start", "stop", "length"):
             setattr(self, name, getattr(self, name)[fit])
         self.num_tokens = int(self.length.sum(dtype=np.int64))
@@ -235,17 +255,13 @@ def target_languages(
 ) -> TargetLanguages:
     """The target languages for texts of one language, p proportional to N^alpha of their tokens."""
     tokens = {code: number for code, number in corpus.tokens_of_languages().items() if number}
-    for code in targets:
-        if code not in tokens:
-            raise CorpusError(
-                f"target_languages: {corpus.folder} has nothing for language {code!r}: "
-                f"{nearest(code, tokens)}"
-            )
-    chosen = [code for code in (targets or tokens) if code != language]
+    found = [find(code, tokens) for code in targets] if targets else list(tokens)
+    chosen = [code for code in dict.fromkeys(found) if code is not None and code != language]
     if targets and not chosen:
         raise CorpusError(
-            f"target_languages: texts in {language!r} have no other language to choose. Name a "
-            f"second one, or remove {language!r} from the stream's languages."
+            f"target_languages: texts in {language!r} have no other language of {corpus.folder} to "
+            f"choose. Name a second one ({', '.join(tokens)}), or remove {language!r} from the "
+            "stream's languages."
         )
     shares = np.array([tokens[code] for code in chosen], np.float64) ** alpha
     return TargetLanguages(

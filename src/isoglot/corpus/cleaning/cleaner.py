@@ -11,13 +11,14 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from isoglot.corpus.cleaning.sentences import UnicodeForm, normalize_text
-from isoglot.corpus.languages import SCRIPTS, scripts_of
+from isoglot.corpus.scripts import SCRIPTS, scripts_of
 from isoglot.errors import require
+from isoglot.ranges import Probability, Range, check_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,9 +32,9 @@ DROP_REASONS: dict[str, str] = {
     "blank": "The line is blank; in format `lines` it ends a document.",
     "header": "The line names the columns.",
     "endless": "The line is longer than 64 MiB.",
-    "columns": "The line has another number of columns.",
+    "columns": "The line has another number of columns (the source's `format`).",
     "not JSON": "The line is no JSON object.",
-    "no field": "The object or row has no text in the field or column that is read.",
+    "no field": "The object or row has no text in the field that is read (the source's `options`).",
     "no text": "The sentence has no comment with its text.",
     "unmatched": "The id, or the text in one of the two languages, has no counterpart.",
     "repeated": "The id occurred before.",
@@ -46,11 +47,12 @@ DROP_REASONS: dict[str, str] = {
     "too short": "A text is shorter than `clean.min_characters`.",
     "too long": "A text is longer than `clean.max_characters`.",
     "few letters": "A text is mostly digits and punctuation (`clean.min_letter_share`).",
-    "script": "Most letters are of another script than the language's (`min_script_share`).",
+    "script": "Most letters are of another script than the language's (`clean.min_script_share`).",
     "language": "The text is identified as another language (`clean.language_confidence`).",
     "identical": "Both sides of the pair are the same.",
     "near-empty": "One side of the pair is almost empty (`clean.near_empty_bytes`).",
-    "length ratio": "One side of the pair is much longer than the other (`max_length_ratio`).",
+    "length ratio": "One side of the pair is much longer than the other "
+    "(`clean.max_length_ratio`).",
     # later stages
     "contaminated": "The text, or a side of the pair, is in an evaluation file (`exclude`).",
     "duplicate": "The same text or pair occurred before (`duplicates.scope`).",
@@ -68,40 +70,34 @@ class CleanConfig:
     unicode: UnicodeForm = "NFC"
     """The Unicode form: composed (NFC), or with compatible characters unified as well (NFKC:
     full-width letters, ligatures, superscripts), as XLM-R's tokenizer does."""
-    min_characters: int = 1
+    min_characters: Annotated[int, Range(0, 10**9)] = 1
     """Shortest text that is kept, in characters."""
-    max_characters: int = 5000
+    max_characters: Annotated[int, Range(1, 10**9)] = 5000
     """Longest text that is kept, in characters."""
-    min_letter_share: float = 0.4
+    min_letter_share: Probability = 0.4
     """Smallest share of letters in a text, spaces not counted; the rest is digits and
     punctuation."""
-    min_script_share: float = 0.2
+    min_script_share: Probability = 0.2
     """Smallest share of a text's letters in the scripts of its language; names and code may be in
     others. A language whose scripts are not known is not checked."""
-    language_confidence: float | None = None
+    language_confidence: Annotated[float | None, Range(0, 1)] = None
     """A text is dropped if it is identified as another language with this probability or more; none
     for no identification. Short sentences are easily mistaken: 0.9 is a good value."""
-    max_length_ratio: float = 5.0
+    max_length_ratio: Annotated[float, Range(1, 1e6)] = 5.0
     """A pair is dropped if one side is more than this many times as long as the other, in UTF-8
     bytes: in characters, Chinese would seem four times as short as English."""
-    ratio_min_bytes: int = 30
+    ratio_min_bytes: Annotated[int, Range(0, 10**9)] = 30
     """A side shorter than this many bytes counts as this long when sides are compared."""
-    near_empty_bytes: int = 3
+    near_empty_bytes: Annotated[int, Range(0, 10**9)] = 3
     """A pair is dropped if one side has at most this many bytes and the other at least
     `ratio_min_bytes`."""
 
     def __post_init__(self) -> None:
-        require(self.min_characters >= 0, "clean.min_characters must be 0 or more")
+        check_ranges(self)
         require(
-            self.max_characters >= max(self.min_characters, 1),
-            "clean.max_characters must be 1 or more, and not below clean.min_characters",
+            self.max_characters >= self.min_characters,
+            "clean.max_characters must not be below clean.min_characters",
         )
-        for name in ("min_letter_share", "min_script_share", "language_confidence"):
-            share = getattr(self, name)
-            require(share is None or 0 <= share <= 1, f"clean.{name} must be from 0 to 1")
-        require(self.max_length_ratio >= 1, "clean.max_length_ratio must be 1 or more")
-        require(self.ratio_min_bytes >= 1, "clean.ratio_min_bytes must be 1 or more")
-        require(self.near_empty_bytes >= 0, "clean.near_empty_bytes must be 0 or more")
 
 
 class Cleaner:

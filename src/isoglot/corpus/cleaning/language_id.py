@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from isoglot.corpus.languages import plain_code
 from isoglot.errors import CorpusError
+from isoglot.languages import canonical, plain_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,8 +49,9 @@ class LanguageIdentifier:
             ) from error
         model = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
         # a language may have several columns, for its scripts
-        self.labels: tuple[str, ...] = tuple(dict.fromkeys(model.nb_classes))
-        self._columns = np.array([self.labels.index(name) for name in model.nb_classes])
+        codes = [canonical(name) for name in model.nb_classes]
+        self.labels: tuple[str, ...] = tuple(dict.fromkeys(codes))
+        self._columns = np.array([self.labels.index(code) for code in codes])
         self._moves = np.asarray(model.tk_nextmove)
         self._rows = np.asarray(model.tk_row, np.int64) << 8
         self._features = np.asarray(model.tk_output, np.int32)

@@ -17,9 +17,9 @@ import warnings
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from isoglot.corpus.languages import plain_code
 from isoglot.corpus.tokenization.vocabulary import SPACE_MARK
 from isoglot.errors import CorpusError
+from isoglot.languages import plain_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable

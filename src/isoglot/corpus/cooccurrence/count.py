@@ -16,8 +16,15 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from isoglot.atomic import write_errors, write_json
-from isoglot.corpus.cooccurrence.pair_table import FOLDER, MANIFEST, PairTable
+from isoglot.atomic import write_errors
+from isoglot.corpus.cooccurrence.pair_table import (
+    FOLDER,
+    KEYS,
+    LOGS,
+    MANIFEST,
+    PairManifest,
+    PairTable,
+)
 from isoglot.corpus.cooccurrence.runs import (
     BLOCK_PAIRS,
     CountTask,
@@ -26,11 +33,15 @@ from isoglot.corpus.cooccurrence.runs import (
     concatenate_parts,
     count_chunk,
     merge_range,
+    ordinary_tokens,
     row_ranges,
     split_into_chunks,
 )
 from isoglot.corpus.engine.runner import LOCAL, no_progress, run_tasks
+from isoglot.corpus.storage.manifest import save_manifest
+from isoglot.corpus.storage.shards import FileEntry
 from isoglot.errors import CorpusError, nearest
+from isoglot.locks import lock_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +52,8 @@ if TYPE_CHECKING:
     from isoglot.corpus.storage.corpus import Corpus
 
 _RUNS = "runs-"
+_VERSION = 3
+"""Of what is counted; a table of another version is counted again."""
 _PAIRS_PER_READ = 20_000
 """Pairs of one run that are worth a read."""
 
@@ -58,20 +71,23 @@ def count_pairs(
     """The pair counts of a corpus's training text; counted unless the table exists.
 
     The table's folder is by default one inside the corpus. Workers, threads or processes, share the
-    memory; the machines of a Ray cluster must see the folders of corpus and counts.
+    memory; the machines of a Ray cluster must see the folders of corpus and counts. Where another
+    command is counting the same, its table is waited for.
     """
     counted = _identity(corpus, config)
     folder = folder or corpus.folder / FOLDER / _digest(counted)
-    if (folder / MANIFEST).exists():
-        if json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["counted"] != counted:
-            raise CorpusError(
-                f"{folder}: holds the pairs of another corpus or other settings. Choose another "
-                "folder, or remove it."
-            )
-        return PairTable.open(folder)
-    run = partial(run_tasks, workers=workers, pool=pool, cluster=cluster)
-    report = progress or no_progress
-    _count(corpus, config, folder, counted, workers=workers, run=run, report=report)
+    if not (folder / MANIFEST).exists():
+        with lock_file(folder, wait=True):
+            # another command may have counted meanwhile
+            if not (folder / MANIFEST).exists():
+                run = partial(run_tasks, workers=workers, pool=pool, cluster=cluster)
+                report = progress or no_progress
+                _count(corpus, config, folder, counted, workers=workers, run=run, report=report)
+    if PairManifest.read(folder).counted != counted:
+        raise CorpusError(
+            f"{folder}: holds the pairs of another corpus or other settings. Choose another "
+            "folder, or remove it."
+        )
     return PairTable.open(folder)
 
 
@@ -87,10 +103,8 @@ def _count(
 ) -> None:
     """Counts and writes the table, pairs.json last."""
     columns = columns_by_language(corpus, config)
-    tokens = {
-        language: sum(len(shard.values(column)) for shard, column in found)
-        for language, found in columns.items()
-    }
+    ordinary = ~corpus.vocabulary.is_special
+    tokens = ordinary_tokens(columns, ordinary, workers=workers)
     constants = _language_constants(tokens, config)
     languages = _languages(columns, config)
     num_tokens = sum(tokens[language] for language in languages)
@@ -102,7 +116,6 @@ def _count(
         for language in languages
         for chunk in split_into_chunks(language, columns[language], chunk_tokens)
     ]
-    ordinary = ~corpus.vocabulary.is_special
     counting = [
         CountTask(
             chunk=chunk,
@@ -125,14 +138,15 @@ def _count(
         merge_range, merging, progress=lambda done, total: report("merge pairs", done, total)
     )
     concatenate_parts([task.part for task in merging], folder, config.dtype, workers=workers)
-    manifest = {
-        "pairs": sum(pairs),
-        "vocabulary_size": corpus.vocabulary.size,
-        "language_constants": {language: constants[language] for language in languages},
-        "tokens": {language: tokens[language] for language in languages},
-        "counted": counted,
-    }
-    write_json(folder / MANIFEST, manifest, indent=2)
+    manifest = PairManifest(
+        pairs=sum(pairs),
+        vocabulary_size=corpus.vocabulary.size,
+        language_constants={language: constants[language] for language in languages},
+        tokens={language: tokens[language] for language in languages},
+        counted=counted,
+        files=tuple(FileEntry.of(folder / n, n) for n in (KEYS, f"{LOGS}.{config.dtype}")),
+    )
+    save_manifest(folder / MANIFEST, manifest)
     shutil.rmtree(runs)
 
 
@@ -172,7 +186,8 @@ def _identity(corpus: Corpus, config: PairConfig) -> dict[str, Any]:
     """Everything that decides the counts."""
     settings = {name: value for name, value in asdict(config).items() if name != "memory_mib"}
     # with lists for tuples, as read back from pairs.json
-    return {"corpus": corpus.fingerprint, "settings": json.loads(json.dumps(settings))}
+    settings = json.loads(json.dumps(settings))
+    return {"version": _VERSION, "corpus": corpus.fingerprint, "settings": settings}
 
 
 def _digest(content: Any) -> str:
@@ -188,13 +203,15 @@ def _languages(found: dict[str, Any], config: PairConfig) -> list[str]:
 
 def _language_constants(tokens: dict[str, int], config: PairConfig) -> dict[str, float]:
     """Language -> c_lang: tokens of the pivot ÷ its own tokens, or 1 where switched off."""
-    if not config.language_constants:
+    known = {language: number for language, number in tokens.items() if number}
+    if not config.language_constants or not known:
         return dict.fromkeys(tokens, 1.0)
     pivot = config.pivot_language
     if pivot is None:
-        pivot = "en" if "en" in tokens else max(tokens, key=lambda language: tokens[language])
-    _require_text("pivot_language", pivot, tokens)
-    return {language: tokens[pivot] / number for language, number in tokens.items()}
+        pivot = "en" if "en" in known else max(known, key=lambda language: known[language])
+    _require_text("pivot_language", pivot, known)
+    # a language of special tokens alone has no pairs to multiply
+    return {code: known[pivot] / number if number else 1.0 for code, number in tokens.items()}
 
 
 def _clear(folder: Path, runs: Path) -> None:

@@ -13,13 +13,12 @@ rankings in turn. Difference to the paper: n-grams of tokens, not of words.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from io import BytesIO
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isoglot.atomic import write_bytes
 from isoglot.corpus.cooccurrence.phrases import PADDING, Phrases
+from isoglot.locks import lock_file
 from isoglot.types import FloatArray, IntArray, LongArray
 
 if TYPE_CHECKING:
@@ -42,11 +41,10 @@ def find_phrases(
             progress("find phrases", number, len(corpus.languages))
         ids, offsets = _text(corpus, language, config.max_text_tokens)
         found.append(best_phrases(ids, offsets, ordinary, config))
-    table = np.unique(np.concatenate(found), axis=0)
-    buffer = BytesIO()
-    np.save(buffer, table)
-    write_bytes(file, buffer.getbuffer())
-    return Phrases(table)
+    phrases = Phrases(np.unique(np.concatenate(found), axis=0))
+    with lock_file(file, wait=True):
+        phrases.write(file)
+    return phrases
 
 
 def best_phrases(

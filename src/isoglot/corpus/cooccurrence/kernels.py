@@ -34,6 +34,15 @@ for _power in range(64):
 
 
 @njit(nogil=True, cache=True)
+def count_ordinary(values: IntArray, ordinary: BoolArray) -> int:  # pragma: no cover - compiled
+    """How many of these ids are ordinary."""
+    number = 0
+    for value in values:
+        number += ordinary[value]
+    return number
+
+
+@njit(nogil=True, cache=True)
 def place_pairs(
     values: IntArray,
     offsets: IntArray,

@@ -5,25 +5,28 @@ counter, like GloVe, c/d. The two differ by more than a constant. Weights are in
 denominator until languages are merged, so sums are exact in any order.
 
 A table is a folder: `keys.int64` (sorted; smaller id × vocabulary size + larger id), `logs.DTYPE`
-(the log of each pair's count) and `pairs.json` (corpus, settings, sizes), written last.
+(the log of each pair's count) and `pairs.json` (corpus, settings, sizes, SHA-256 of the files and
+of itself), written last.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from isoglot.errors import CorpusError, require
+from isoglot.corpus.storage.manifest import load_manifest, verify_files
+from isoglot.corpus.storage.shards import FileEntry
+from isoglot.ranges import Range, check_ranges
 from isoglot.types import LongArray
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from isoglot.corpus.storage.manifest import Verify
     from isoglot.types import BoolArray, FloatArray
 
 FOLDER = "cooccurrence"
@@ -37,7 +40,7 @@ MAX_WINDOW = 15
 class PairConfig:
     """Which token pairs are counted, and with what weight."""
 
-    window: int = 2
+    window: Annotated[int, Range(1, MAX_WINDOW)] = 2
     """Neighbours on each side, within a sentence."""
     weights: Literal["paper", "released"] = "paper"
     """A neighbour at distance d weighs 1/(d + 1) (paper) or 1/d (released code, GloVe)."""
@@ -49,17 +52,15 @@ class PairConfig:
     """Languages to count, all into one table; empty: all."""
     sources: tuple[str, ...] = ()
     """Sources to count, each side of pairs in its language; empty: all of kind text."""
-    min_count: float = 0.0
+    min_count: Annotated[float, Range(0, 1e12)] = 0.0
     """Pairs with a smaller weighted count are dropped."""
     dtype: Literal["float32", "float16"] = "float32"
     """Type of the stored logs; float16 errs by up to 0.05 %, and saves 2 of 12 bytes."""
-    memory_mib: float = 1024.0
+    memory_mib: Annotated[float, Range(1e-4, 1e8)] = 1024.0
     """Memory of counting, beside the mapped text, for a corpus of any size; changes no count."""
 
     def __post_init__(self) -> None:
-        require(1 <= self.window <= MAX_WINDOW, f"pairs.window must be from 1 to {MAX_WINDOW}")
-        require(self.min_count >= 0, "pairs.min_count must not be negative")
-        require(self.memory_mib > 0, "pairs.memory_mib must be above 0")
+        check_ranges(self)
 
     @property
     def denominator(self) -> int:
@@ -76,6 +77,37 @@ class PairConfig:
         return 1 if self.weights == "paper" else 0
 
 
+FORMAT = 1
+REMEDY = "Remove the folder; the pairs are then counted again."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairManifest:
+    """All of pairs.json."""
+
+    format: int = FORMAT
+    pairs: int
+    vocabulary_size: int
+    language_constants: dict[str, float]
+    """Language -> c_lang, the factor of its counts."""
+    tokens: dict[str, int]
+    """Language -> tokens that were counted."""
+    counted: dict[str, Any]
+    """What decides the counts: corpus, settings, version."""
+    files: tuple[FileEntry, ...]
+
+    @classmethod
+    def read(cls, folder: Path) -> PairManifest:
+        """Reads pairs.json; raises if it is missing or damaged."""
+        return load_manifest(
+            folder / MANIFEST,
+            cls,
+            format_version=FORMAT,
+            missing=f"{folder}: holds no whole counts of pairs: it has no {MANIFEST}. {REMEDY}",
+            remedy=REMEDY,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairTable:
     """Weighted counts of the token pairs that occur within the window."""
@@ -89,22 +121,17 @@ class PairTable:
     """Language -> c_lang, the factor of its counts."""
 
     @classmethod
-    def open(cls, folder: Path) -> PairTable:
-        """Maps the files of a folder."""
-        try:
-            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-            dtype, number = np.dtype(manifest["counted"]["settings"]["dtype"]), manifest["pairs"]
-            return cls(
-                keys=map_array(folder / KEYS, np.dtype(np.int64), number),
-                log_counts=map_array(folder / f"{LOGS}.{dtype}", dtype, number),
-                vocabulary_size=manifest["vocabulary_size"],
-                language_constants=manifest["language_constants"],
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CorpusError(
-                f"{folder}: does not hold whole counts of pairs ({error}). Remove the folder; the "
-                "pairs are then counted again."
-            ) from error
+    def open(cls, folder: Path, *, verify: Verify = "auto") -> PairTable:
+        """Maps the files of a folder, which are verified as a corpus's are."""
+        manifest = PairManifest.read(folder)
+        verify_files(folder, manifest.files, verify=verify, remedy=REMEDY)
+        dtype, number = np.dtype(manifest.counted["settings"]["dtype"]), manifest.pairs
+        return cls(
+            keys=map_array(folder / KEYS, np.dtype(np.int64), number),
+            log_counts=map_array(folder / f"{LOGS}.{dtype}", dtype, number),
+            vocabulary_size=manifest.vocabulary_size,
+            language_constants=manifest.language_constants,
+        )
 
     def lookup(self, first: LongArray, second: LongArray) -> tuple[FloatArray, BoolArray]:
         """The log counts of pairs, and which pairs are in the table."""

@@ -1,7 +1,8 @@
 """Phrases: n-grams of high PMI that masking takes as one unit, and their matching in a text.
 
-PMI-Masking (Levine et al., 2021), the baseline of MLM-GC. Reads a `.npy` file of `find_phrases`;
-gives for each token of a text whether a masking unit (a phrase or a single token) starts there.
+PMI-Masking (Levine et al., 2021), the baseline of MLM-GC. Reads a `.npy` file of `find_phrases`,
+which ends with its own SHA-256; gives for each token of a text whether a masking unit (a phrase or
+a single token) starts there.
 """
 
 from __future__ import annotations
@@ -10,20 +11,27 @@ import json
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from hashlib import sha256
-from pathlib import Path
-from typing import TYPE_CHECKING
+from io import BytesIO
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numba import njit
 
+from isoglot.atomic import write_bytes
 from isoglot.corpus.cooccurrence.pair_table import FOLDER
-from isoglot.errors import CorpusError, require
+from isoglot.errors import CorpusError
+from isoglot.folders import with_home
+from isoglot.ranges import Range, check_ranges
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from isoglot.corpus.engine.runner import Progress
     from isoglot.corpus.storage.corpus import Corpus
     from isoglot.types import BoolArray, IntArray, LongArray
 
+_DIGEST = 32
+"""Bytes of a SHA-256."""
 PADDING = -1
 """Fills the rows of phrases that are shorter than the longest."""
 
@@ -32,19 +40,17 @@ PADDING = -1
 class PhraseConfig:
     """Which n-grams become phrases."""
 
-    max_length: int = 5
+    max_length: Annotated[int, Range(2, 20)] = 5
     """Tokens of the longest phrase; the shortest has two."""
-    min_count: int = 10
+    min_count: Annotated[int, Range(1, 10**12)] = 10
     """Occurrences in a language that an n-gram needs."""
-    max_phrases: int = 100_000
+    max_phrases: Annotated[int, Range(1, 10**8)] = 100_000
     """Phrases of a language: the highest PMI of each length in turn, and only above 0."""
-    max_text_tokens: int = 20_000_000
+    max_text_tokens: Annotated[int, Range(1, 10**12)] = 20_000_000
     """Tokens of each language that are searched, from the start of its text; bounds memory."""
 
     def __post_init__(self) -> None:
-        require(self.max_length >= 2, "phrases.max_length must be 2 or more")
-        for name in ("min_count", "max_phrases", "max_text_tokens"):
-            require(getattr(self, name) >= 1, f"phrases.{name} must be 1 or more")
+        check_ranges(self)
 
 
 class Phrases:
@@ -76,12 +82,20 @@ class Phrases:
     def open(file: str) -> Phrases:
         """The phrases of a file of `find_phrases`; the last four files are kept in memory."""
         try:
-            return Phrases(np.load(Path(file).expanduser(), allow_pickle=False))
+            content = _verified(with_home(file).read_bytes())
+            return Phrases(np.load(BytesIO(content), allow_pickle=False))
         except (OSError, ValueError) as error:
             raise CorpusError(
                 f"{file}: is no phrase file ({error}). Write one with isoglot cooccurrence "
                 "phrases, or leave masking.phrases out: phrases are then found in the corpus."
             ) from error
+
+    def write(self, file: Path) -> None:
+        """Writes a phrase file."""
+        buffer = BytesIO()
+        np.save(buffer, self.table)
+        content = buffer.getvalue()
+        write_bytes(file, content + sha256(content).digest())
 
     def starts(self, ids: IntArray) -> BoolArray:
         """For each token: does a unit start here? The longest phrase is taken, left to right."""
@@ -103,9 +117,17 @@ class Phrases:
         return starts
 
 
+def _verified(data: bytes) -> bytes:
+    """The content of a phrase file without its SHA-256."""
+    content, digest = data[:-_DIGEST], data[-_DIGEST:]
+    if sha256(content).digest() != digest:
+        raise ValueError("it is damaged, or another program wrote it")
+    return content
+
+
 def phrases_of(corpus: Corpus, config: PhraseConfig, progress: Progress | None = None) -> Path:
     """The phrase file in a corpus's folder, written if missing."""
-    settings = json.dumps([corpus.fingerprint, asdict(config)])
+    settings = json.dumps([corpus.fingerprint, asdict(config), _DIGEST])
     file = corpus.folder / FOLDER / f"phrases-{sha256(settings.encode()).hexdigest()[:16]}.npy"
     if not file.exists():
         from isoglot.corpus.cooccurrence.find_phrases import find_phrases

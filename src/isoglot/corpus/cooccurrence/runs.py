@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from isoglot.atomic import replace_folder, write_errors
+from isoglot.atomic import replace_folder, write_array, write_errors
 from isoglot.corpus.cooccurrence import kernels
 from isoglot.corpus.cooccurrence.pair_table import KEYS, LOGS, PairConfig, map_array
 from isoglot.corpus.storage.shards import Shard, columns_of
@@ -77,6 +77,19 @@ def columns_by_language(corpus: Corpus, config: PairConfig) -> dict[str, list[tu
     return {language: columns for language, columns in found.items() if columns}
 
 
+def ordinary_tokens(
+    columns: dict[str, list[tuple[Shard, str]]], ordinary: BoolArray, *, workers: int
+) -> dict[str, int]:
+    """Language -> its tokens that are not special: those whose pairs are counted."""
+
+    def count(found: tuple[Shard, str]) -> int:
+        shard, column = found
+        return int(kernels.count_ordinary(shard.values(column), ordinary))
+
+    with ThreadPoolExecutor(workers) as pool:
+        return {language: sum(pool.map(count, found)) for language, found in columns.items()}
+
+
 def split_into_chunks(
     language: str, columns: list[tuple[Shard, str]], max_tokens: int
 ) -> Iterator[TextChunk]:
@@ -133,10 +146,11 @@ def count_chunk(task: CountTask) -> int:
                 number = kernels.sum_rows(
                     packed, starts, first, last, numerators, size, others, weights, ends
                 )
-                others[:number].tofile(other)
-                weights[:number].tofile(weight)
+                write_array(other, others[:number])
+                write_array(weight, weights[:number])
                 lengths.append(np.diff(ends, prepend=0))
-        np.cumsum(np.concatenate(lengths)).tofile(partial / "starts")
+        with (partial / "starts").open("wb") as file:
+            write_array(file, np.cumsum(np.concatenate(lengths)))
     return task.chunk.num_tokens
 
 
@@ -226,9 +240,14 @@ def merge_range(task: MergeTask) -> int:
     """Merges a range of rows into a part, unless the part exists; gives its number of pairs."""
     if not task.part.exists():
         keys, logs = _merge(task)
-        with write_errors(task.part), replace_folder(task.part) as partial:
-            keys.tofile(partial / KEYS)
-            logs.astype(task.config.dtype, copy=False).tofile(partial / LOGS)
+        with (
+            write_errors(task.part),
+            replace_folder(task.part) as partial,
+            (partial / KEYS).open("wb") as key_file,
+            (partial / LOGS).open("wb") as log_file,
+        ):
+            write_array(key_file, keys)
+            write_array(log_file, logs.astype(task.config.dtype, copy=False))
     return (task.part / KEYS).stat().st_size // 8
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from isoglot.atomic import write_errors
+from isoglot.atomic import save_array, write_errors
 from isoglot.corpus.cleaning.clean_text import POSITION_BITS, DuplicateRows, rows_of
 from isoglot.corpus.deduplication.hashing import ENTRY, read_partition
 from isoglot.corpus.storage.shards import SPLITS
@@ -78,7 +78,7 @@ def find_duplicates(search: DuplicateSearch) -> int:
     positions = _equal(entries) if exact else _similar(entries, search.similarity)
     with write_errors(search.output):
         search.output.parent.mkdir(parents=True, exist_ok=True)
-        np.save(search.output, np.unique(positions))
+        save_array(search.output, np.unique(positions))
     return len(positions)
 
 

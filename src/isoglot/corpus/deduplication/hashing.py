@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from isoglot.atomic import write_errors
+from isoglot.atomic import save_array, write_errors
+from isoglot.ranges import Range
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,9 +44,9 @@ class DuplicatesConfig:
     pairs of the same languages, by both sides."""
     near: bool = False
     """Whether nearly equal lines count too (MinHash)."""
-    similarity: float = 0.8
+    similarity: Annotated[float, Range(0, 1, above=True)] = 0.8
     """Smallest share of common 5-character shingles of nearly equal lines."""
-    partitions: int | None = None
+    partitions: Annotated[int | None, Range(1, 65_536)] = None
     """Number of partitions of the lines by their hash; a process holds one at a time. None chooses
     by the size of the files."""
 
@@ -108,7 +109,7 @@ class HashWriter:
         with write_errors(self._path):
             self._file.close()
             index = np.array(self._ends, np.int64).reshape(-1, self._partitions + 1)
-            np.save(_index(self._path), index)
+            save_array(_index(self._path), index)
 
     def _flush(self) -> None:
         entries = np.concatenate(self._blocks)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 import cattrs
 
-from isoglot import __version__
+from isoglot import __version__, json_text
 from isoglot.atomic import write_errors, write_json
 from isoglot.corpus.engine.workers import connected, run_in_processes, run_on_cluster
 
@@ -207,7 +207,7 @@ class TaskCache(Generic[Task, Result]):
     def load(self, task: Task) -> Result | None:
         """The result of this task, if it is finished."""
         try:
-            record = json.loads(self._path(task).read_text(encoding="utf-8"))
+            record = json_text.parse(self._path(task).read_text(encoding="utf-8"))
             if record["key"] != self.key(task):
                 return None
             result = _converter().structure(record["result"], self.result_type)

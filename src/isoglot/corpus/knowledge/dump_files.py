@@ -1,4 +1,4 @@
-"""Reads dump files in slices: split at seekable places, decompressed on the fly, cut into records.
+"""Reads dump files in slices: split at seekable places and decompressed on the fly.
 
 `split_file` cuts a file into slices of about equal size that are read independently:
 
@@ -8,9 +8,8 @@
     one bz2/gzip stream  at its blocks: rapidgzip reads the file once to find them
     xz, or a small file  not at all
 
-`Records` gives the records that start in a slice, complete even where they end in the next slice. A
-record runs from a start mark to the next end mark: `<page>` to `</page>`, or line break to line
-break. Of two neighbouring slices exactly one gives a record, wherever the file is cut.
+`read_slice` gives the content, decompressed 1 MiB at a time, so that memory is bounded whatever a
+file holds; `dump_records` cuts it into records.
 """
 
 from __future__ import annotations
@@ -32,10 +31,35 @@ from isoglot.errors import CorpusError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 20
+
+
+class _GzipDecompressor:
+    """A gzip stream with the methods of `bz2.BZ2Decompressor`."""
+
+    def __init__(self) -> None:
+        self._decompressor = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        self.needs_input = True
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        content = self._decompressor.unconsumed_tail + data
+        found = self._decompressor.decompress(content, max_length)
+        # a full output may not be all of it, though no input is left
+        self.needs_input = len(found) < max_length and not self._decompressor.unconsumed_tail
+        return found
+
+    @property
+    def eof(self) -> bool:
+        return self._decompressor.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._decompressor.unused_data
+
+
 _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
     ".bz2": bz2.BZ2Decompressor,
-    ".gz": lambda: zlib.decompressobj(zlib.MAX_WBITS | 16),
+    ".gz": _GzipDecompressor,
     ".xz": lzma.LZMADecompressor,
 }
 _BZ2_STREAM = re.compile(rb"BZh[1-9]\x31\x41\x59\x26\x53\x59")
@@ -54,90 +78,17 @@ class FileSlice:
     """rapidgzip's index; `start` and `end` then count decompressed bytes."""
 
 
-class _Chunk(NamedTuple):
+class Chunk(NamedTuple):
     """Decompressed bytes, of the slice or behind its end."""
 
     data: bytes
     inside: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One record, with both marks."""
-
-    offset: int
-    """Decompressed bytes from the start of the slice."""
-    data: bytes
-    complete: bool
-    """Did its end mark come before the end of the file?"""
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenRecord:
-    """A record that cannot be parsed."""
-
-    offset: int
-    """Decompressed bytes from the start of the slice."""
-    fault: str
-
-
-class Records:
-    """Iterates over the records of a slice, once; then `rest` is the content behind the last."""
-
-    def __init__(
-        self, part: FileSlice, start_mark: bytes, end_mark: bytes, *, preceding: bytes = b""
-    ) -> None:
-        """`preceding` is prepended to the content of the file."""
-        self._chunks = _read_slice(part)
-        self._start_mark, self._end_mark = start_mark, end_mark
-        self._buffer = preceding if part.start == 0 else b""
-        self._base = -len(self._buffer)
-        self._limit: int | None = None
-        self.rest = b""
-
-    def __iter__(self) -> Iterator[Record]:
-        """The records, in order."""
-        start_mark, end_mark = self._start_mark, self._end_mark
-        at = 0
-        while True:
-            if at > _BLOCK_BYTES:
-                self._buffer, self._base, at = self._buffer[at:], self._base + at, 0
-            start = self._find(start_mark, at, bounded=True)
-            if start is None:
-                self.rest = self._buffer[at:]
-                return
-            stop = self._find(end_mark, start + len(start_mark), bounded=False)
-            offset = self._base + start
-            if stop is None:
-                yield Record(offset, self._buffer[start:], complete=False)
-                return
-            yield Record(offset, self._buffer[start : stop + len(end_mark)], complete=True)
-            # where both marks are the same, the end of one record starts the next
-            at = stop if start_mark == end_mark else stop + len(end_mark)
-
-    def _find(self, mark: bytes, at: int, *, bounded: bool) -> int | None:
-        """The mark's place in the growing buffer; if `bounded`, only inside the slice."""
-        while (found := self._buffer.find(mark, at)) < 0:
-            at = max(at, len(self._buffer) - len(mark) + 1)
-            if bounded and self._is_behind(at):
-                return None
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return None
-            if not chunk.inside and self._limit is None:
-                self._limit = self._base + len(self._buffer)
-            self._buffer += chunk.data
-        return None if bounded and self._is_behind(found) else found
-
-    def _is_behind(self, at: int) -> bool:
-        """Is this place of the buffer behind the end of the slice?"""
-        return self._limit is not None and self._base + at >= self._limit
-
-
 def read_head(path: Path, until: bytes, max_bytes: int) -> bytes:
     """The first decompressed bytes of a file: up to and with a mark, or about `max_bytes`."""
     head = b""
-    for chunk in _read_slice(FileSlice(path=path)):
+    for chunk in read_slice(FileSlice(path=path)):
         head += chunk.data
         found = head.find(until)
         if found >= 0:
@@ -147,7 +98,7 @@ def read_head(path: Path, until: bytes, max_bytes: int) -> bytes:
     return head
 
 
-def _read_slice(part: FileSlice) -> Iterator[_Chunk]:
+def read_slice(part: FileSlice) -> Iterator[Chunk]:
     """The bytes of the slice, then those behind it up to the end of the file."""
     try:
         if part.index is not None:
@@ -162,17 +113,17 @@ def _read_slice(part: FileSlice) -> Iterator[_Chunk]:
         raise CorpusError(f"{part.path}: cannot be read ({error.strerror or error}).") from error
 
 
-def _read_seekable(stream: IO[bytes], part: FileSlice) -> Iterator[_Chunk]:
+def _read_seekable(stream: IO[bytes], part: FileSlice) -> Iterator[Chunk]:
     stream.seek(part.start)
     left = (sys.maxsize if part.end is None else part.end) - part.start
     while left > 0:
-        data = _read(stream, min(_BLOCK_BYTES, left), part.path)
+        data = _read(stream, min(BLOCK_BYTES, left), part.path)
         if not data:
             return
         left -= len(data)
-        yield _Chunk(data, inside=True)
-    while data := _read(stream, _BLOCK_BYTES // 4, part.path):
-        yield _Chunk(data, inside=False)
+        yield Chunk(data, inside=True)
+    while data := _read(stream, BLOCK_BYTES // 4, part.path):
+        yield Chunk(data, inside=False)
 
 
 def _read(stream: IO[bytes], size: int, path: Path) -> bytes:
@@ -182,32 +133,33 @@ def _read(stream: IO[bytes], size: int, path: Path) -> bytes:
         raise _damaged(path, f"near byte {stream.tell():,} of its decompressed content") from error
 
 
-def _read_streams(part: FileSlice) -> Iterator[_Chunk]:
+def _read_streams(part: FileSlice) -> Iterator[Chunk]:
     """The streams of a compressed file, one after the other."""
     make = _DECOMPRESSORS[part.path.suffix]
     with part.path.open("rb") as file:
         file.seek(part.start)
-        began, compressed = part.start, file.read(_BLOCK_BYTES // 4)
+        began, compressed = part.start, file.read(BLOCK_BYTES // 4)
         while compressed:
             inside = part.end is None or began < part.end
             decompressor = make()
             while not decompressor.eof:
-                if not compressed:
+                if not compressed and decompressor.needs_input:
                     raise _damaged(part.path, f"it ends at byte {began:,}, inside a stream")
                 try:
-                    data = decompressor.decompress(compressed)
+                    data = decompressor.decompress(compressed, BLOCK_BYTES)
                 except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
                     raise _damaged(
                         part.path, f"in the stream that begins at byte {began:,}: {error}"
                     ) from error
                 if data:
-                    yield _Chunk(data, inside)
+                    yield Chunk(data, inside)
                 if decompressor.eof:
                     compressed = decompressor.unused_data
                 else:
-                    compressed = file.read(_BLOCK_BYTES // 4)
+                    more = decompressor.needs_input
+                    compressed = file.read(BLOCK_BYTES // 4) if more else b""
             began = file.tell() - len(compressed)
-            compressed = compressed or file.read(_BLOCK_BYTES // 4)
+            compressed = compressed or file.read(BLOCK_BYTES // 4)
 
 
 def split_file(path: Path, size: int, index: Path, *, threads: int) -> list[FileSlice]:

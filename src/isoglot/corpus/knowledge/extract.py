@@ -13,19 +13,29 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from isoglot.atomic import PARTIAL, replace_file, write_bytes, write_errors, write_text
 from isoglot.corpus.engine.runner import TaskCache, no_progress, run_tasks
-from isoglot.corpus.knowledge.extract_plan import WORK, Planner, SliceTask, digest_of, run_slice
+from isoglot.corpus.knowledge.extract_plan import (
+    WORK,
+    Planner,
+    SliceTask,
+    digest_of,
+    has_wikipedia,
+    run_slice,
+)
 from isoglot.corpus.knowledge.extract_tables import COUNTS
 from isoglot.corpus.knowledge.markup.localized import WIKIPEDIAS
 from isoglot.corpus.knowledge.wikipedia import PagesTask
 from isoglot.errors import CorpusError, RecipeError, nearest
+from isoglot.languages import from_wikipedia, is_language
+from isoglot.locks import has_files, lock_folder
+from isoglot.ranges import Range, check_ranges
 
 if TYPE_CHECKING:
     from isoglot.corpus.engine.runner import Progress
@@ -47,7 +57,7 @@ class ExtractConfig:
     """Whether Wikidata items without an article in these languages are kept too."""
     check_site: bool = True
     """Whether a dump is refused if its header names another wiki than that of its language."""
-    slice_megabytes: float = 32
+    slice_megabytes: Annotated[float, Range(0.0001, 1e5)] = 32
     """Megabytes of a dump file, on disk, for each task, about."""
 
 
@@ -64,11 +74,23 @@ def extract(
     Paths in the settings are relative to `base`. Finished tasks of an earlier run are kept; tables
     of other settings or other dumps are replaced.
     """
-    output, report = Path(output), progress or no_progress
-    languages = _check(config)
+    config = _with_codes(config)
+    languages, output = _check(config), Path(output)
+    with lock_folder(output):
+        return _extract(config, languages, output, Path(base), workers, progress or no_progress)
+
+
+def _extract(
+    config: ExtractConfig,
+    languages: tuple[str, ...],
+    output: Path,
+    base: Path,
+    workers: int,
+    report: Progress,
+) -> dict[str, Any]:
     _claim(output)
     slice_bytes = max(int(config.slice_megabytes * 1e6), 1)
-    planner = Planner(output=output, base=Path(base), slice_bytes=slice_bytes, threads=workers)
+    planner = Planner(output=output, base=base, slice_bytes=slice_bytes, threads=workers)
     tasks = _plan(config, languages, planner, report)
     _clear(output, tasks)
     joined = frozenset(code for code in config.wikipedia if _is_joined(output, code, tasks))
@@ -94,18 +116,31 @@ def extract(
     return summary
 
 
+def _with_codes(config: ExtractConfig) -> ExtractConfig:
+    """The settings with the codes of languages (`nan`) where they have Wikipedia's own."""
+    wikipedia: dict[str, tuple[str, ...]] = {}
+    for name, files in config.wikipedia.items():
+        code = from_wikipedia(name)
+        if not is_language(code):
+            raise RecipeError(f"wikipedia: {name!r} is no code of a language, such as en or nan.")
+        if code in wikipedia:
+            raise RecipeError(f"wikipedia: {code} is named twice, once {name!r}. Join its files.")
+        wikipedia[code] = files
+    languages = tuple(dict.fromkeys(map(from_wikipedia, config.languages)))
+    return replace(config, wikipedia=wikipedia, languages=languages)
+
+
 def _check(config: ExtractConfig) -> tuple[str, ...]:
     """Refuses settings without a dump; gives the languages wanted from Wikidata."""
     if not config.wikipedia and not config.wikidata:
         raise RecipeError("wikipedia, wikidata: neither names a dump. Name at least one file.")
-    if config.slice_megabytes <= 0:
-        raise RecipeError(f"slice_megabytes: {config.slice_megabytes} is not above 0.")
+    check_ranges(config)
     languages = tuple(config.languages or config.wikipedia)
     if not languages:
         raise RecipeError("languages: there are none. Name those to take from Wikidata.")
     for language in languages:
         # the plan compares a Wikipedia's language with its dump's header
-        if language not in WIKIPEDIAS and language not in config.wikipedia:
+        if not has_wikipedia(language) and language not in config.wikipedia:
             raise RecipeError(
                 f"{language!r} is no language with a Wikipedia; {nearest(language, WIKIPEDIAS)}"
             )
@@ -115,7 +150,7 @@ def _check(config: ExtractConfig) -> tuple[str, ...]:
 def _claim(output: Path) -> None:
     """Makes the output folder; refuses one with other content."""
     ours = (output / WORK).is_dir() or (output / COUNTS).is_file()
-    if output.exists() and not ours and any(output.iterdir()):
+    if not ours and has_files(output):
         raise CorpusError(
             f"{output}: is not empty and holds no extracted dumps. Choose another output folder."
         )
@@ -224,12 +259,12 @@ def _add(entry: dict[str, Any], counts: dict[str, Any]) -> None:
 
 def _refuse_unreadable(file: str, entry: dict[str, Any]) -> None:
     """Refuses a file without a single readable record: it is the wrong file."""
-    records, bad = "lines", "bad lines"
+    records, bad, long = "lines", "bad lines", "lines too long"
     wanted = "a JSON object a line, as in latest-all.json"
     if "language" in entry:
-        records, bad = "pages", "broken pages"
+        records, bad, long = "pages", "broken pages", "pages too long"
         wanted = "pages of MediaWiki's export format (pages-articles.xml)"
-    if entry.get(records, 0) > entry.get(bad, 0):
+    if entry.get(records, 0) > entry.get(bad, 0) + entry.get(long, 0):
         return
     first = entry["faults"][0] if entry["faults"] else {"byte": 0, "fault": "it is empty"}
     raise CorpusError(

@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING, Any
 from isoglot.corpus.knowledge.dump_files import FileSlice, split_file
 from isoglot.corpus.knowledge.markup.localized import WIKIPEDIAS
 from isoglot.corpus.knowledge.mediawiki import Site, read_site
-from isoglot.corpus.knowledge.wikidata import TABLES, EntitiesTask, database_of, extract_entities
+from isoglot.corpus.knowledge.wikidata import TABLES, EntitiesTask, extract_entities
 from isoglot.corpus.knowledge.wikipedia import PagesTask, extract_pages
-from isoglot.corpus.reading.files import require_file
+from isoglot.corpus.reading.files import refuse_kernel_files, require_file
 from isoglot.errors import CorpusError, RecipeError, nearest
+from isoglot.folders import with_home
+from isoglot.languages import from_wikipedia, wikipedia_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-FORMAT = 3
+FORMAT = 4
 """Raised when the same dumps would give other tables or counts."""
 WORK = ".work"
 """Folder of task records, indexes and text that is not joined yet."""
@@ -136,7 +138,8 @@ class Planner:
         """The files of some patterns."""
         files: list[Path] = []
         for pattern in patterns:
-            path = self.base / Path(pattern).expanduser()
+            path = self.base / with_home(pattern)
+            refuse_kernel_files(path)
             found = sorted(Path(name) for name in glob.glob(str(path)))  # noqa: PTH207 (absolute)
             for file in found or [path]:
                 require_file(file)
@@ -146,10 +149,10 @@ class Planner:
 
 def _check_site(path: Path, site: Site, *, check: bool) -> None:
     """Refuses a dump of another wiki, and a language unknown to both our list and the dump."""
-    language, expected = site.language, database_of(site.language)
+    language, expected = site.language, wikipedia_database(site.language)
     if site.name == expected:
         return
-    if language not in WIKIPEDIAS:
+    if not has_wikipedia(language):
         raise RecipeError(
             f"{path}: {language!r} is no language with a Wikipedia, and the dump's header does "
             f"not name {expected}; {nearest(language, WIKIPEDIAS)}"
@@ -160,6 +163,11 @@ def _check_site(path: Path, site: Site, *, check: bool) -> None:
             f"of {language} ({expected}). Name it under its own language, or set "
             "check_site: false."
         )
+
+
+def has_wikipedia(language: str) -> bool:
+    """Whether there is a Wikipedia in a language."""
+    return language in set(map(from_wikipedia, WIKIPEDIAS))
 
 
 def digest_of(content: Any) -> str:

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from isoglot import json_text
 from isoglot.atomic import replace_file, write_errors
 from isoglot.errors import CorpusError, nearest
+from isoglot.languages import find, from_wikipedia
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -59,17 +61,25 @@ class ParquetTable:
         self._buffer = []
 
     def __enter__(self) -> Self:
-        with write_errors(self._path):
-            partial = self._file.enter_context(replace_file(self._path))
+        with write_errors(self._path), ExitStack() as stack:
+            partial = stack.enter_context(replace_file(self._path))
             self._writer = pq.ParquetWriter(partial, self._schema, compression="zstd")
+            self._file = stack.pop_all()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        if error[0] is None:
-            self._flush()
-        with write_errors(self._path):
-            self._writer.close()
+        # an error of the last write, too, removes the temporary file
+        self._file.push(self._close)
         self._file.__exit__(*error)
+
+    def _close(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write what is left, unless there was an error; close the file."""
+        try:
+            if kind is None:
+                self._flush()
+        finally:
+            with write_errors(self._path):
+                self._writer.close()
 
 
 def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
@@ -117,11 +127,14 @@ class ExtractedTables:
                 f"no {COUNTS}. {_AGAIN}"
             )
         found = sorted(path.name for path in (folder / "wikipedia").glob("*") if path.is_dir())
+        chosen = set[str]()
         for language in wanted:
-            if language not in found:
+            name = find(from_wikipedia(language), found, from_wikipedia)
+            if name is None:
                 hint = nearest(language, found) if found else "it has none at all."
                 raise CorpusError(f"{folder}: has no Wikipedia in {language!r}; {hint}")
-        tables = cls(folder, tuple(sorted(set(wanted or found))))
+            chosen.add(name)
+        tables = cls(folder, tuple(sorted(chosen or found)))
         if not tables.languages:
             raise CorpusError(
                 f"{folder}: has no Wikipedia in any language. Name some dumps and extract them."
@@ -135,7 +148,7 @@ class ExtractedTables:
         for name in ("sitelinks", "claims", "items"):
             tables.wikidata(name)
         for language in tables.languages:
-            tables.wikipedia(language, "pages")
+            _check_columns(tables.wikipedia(language, "pages"))
             tables.wikipedia(language, "sentences")
         return tables
 
@@ -150,6 +163,21 @@ class ExtractedTables:
     def has_properties(self) -> bool:
         """Are there labels of relations?"""
         return any((self.folder / "wikidata").glob("properties-*.parquet"))
+
+    def check_heldout(self, share: float, seed: int) -> None:
+        """Refuses to hold out facts that the pages of knowledge graphs tell."""
+        try:
+            told = json_text.parse((self.folder / COUNTS).read_text(encoding="utf-8"))["settings"]
+        except (OSError, ValueError, KeyError, TypeError):
+            told = {}
+        least = told.get("heldout_share") if isinstance(told, dict) else None
+        if least is not None and (share > least or (share > 0 and seed != told["heldout_seed"])):
+            raise CorpusError(
+                f"{self.folder}: pages tell all facts but a share of {least} with seed "
+                f"{told['heldout_seed']}, so heldout_share {share} with heldout_seed {seed} would "
+                "hold out facts that are told. Lower it, or write the tables again with "
+                f"isoglot knowledge graph --set heldout_share={share} --set heldout_seed={seed}."
+            )
 
     def digest(self) -> str:
         """A hash of names, sizes and times; hashing contents would take as long as linking."""
@@ -166,6 +194,19 @@ class ExtractedTables:
         if not shards:
             raise CorpusError(f"{folder}: has no {table}-*.parquet. {_AGAIN}")
         return shards
+
+
+def _check_columns(shards: Sequence[Path]) -> None:
+    """Refuses tables of pages that an earlier version extracted, or damaged ones."""
+    for shard in shards:
+        try:
+            names = pq.read_schema(shard).names
+        except (pa.ArrowException, OSError) as error:
+            raise CorpusError(f"{shard}: cannot be read ({error}). {_AGAIN}") from error
+        if "opening" not in names:
+            raise CorpusError(
+                f"{shard}: has no column 'opening': another version of Isoglot wrote it. {_AGAIN}"
+            )
 
 
 def shard_number(shard: Path) -> int:

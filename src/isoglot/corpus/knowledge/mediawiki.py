@@ -15,7 +15,8 @@ from urllib.parse import unquote
 
 from lxml import etree
 
-from isoglot.corpus.knowledge.dump_files import BrokenRecord, Records, read_head
+from isoglot.corpus.knowledge.dump_files import read_head
+from isoglot.corpus.knowledge.dump_records import BrokenRecord, Records, too_long_record
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ _DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e]")
 _DOTTED_I = ("tr", "az", "kk", "gag", "crh", "kaa", "tt")
 """Languages whose capital i has a dot."""
 _CLOSING = b"</mediawiki>"
+_MAX_DIGITS = 18
+"""Digits of the largest page number that fits 63 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +98,9 @@ def read_site(path: Path, language: str) -> Site:
         language=language,
         name=info.findtext("dbname", ""),
         namespaces={
-            (space.text or "").lower(): int(space.get("key", "0"))
+            (space.text or "").lower(): int(key)
             for space in info.iterfind("namespaces/namespace")
-            if space.text
+            if space.text and re.fullmatch(r"-?[0-9]{1,9}", key := space.get("key", "0"))
         },
         first_letter=info.findtext("case", "first-letter") == "first-letter",
     )
@@ -129,6 +132,10 @@ class PageReader:
         """The pages, in order."""
         parser, complete = _parser(), True
         for record in self._records:
+            if record.too_long:
+                yield too_long_record(record)
+                complete = complete and record.complete
+                continue
             if not record.complete:
                 complete = False
                 yield BrokenRecord(record.offset, "it does not end")
@@ -156,10 +163,13 @@ def _page(element: etree._Element) -> Page:
             redirect = child.get("title")
         else:
             fields[child.tag] = child.text or ""
-    if "title" not in fields or not fields.get("id", "").isdigit():
+    number = fields.get("id", "")
+    if "title" not in fields or not (number.isascii() and number.isdigit()):
         raise ValueError("it has no title or no number")
+    if len(number) > _MAX_DIGITS:
+        raise ValueError(f"its number has more than {_MAX_DIGITS} digits")
     return Page(
-        id=int(fields["id"]),
+        id=int(number),
         title=fields["title"],
         namespace=int(fields.get("ns", "0")),
         redirect=redirect,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FOLDER = "knowledge"
 """Folder of the store in a corpus."""
 MANIFEST = "knowledge.json"
-FORMAT = 2
+FORMAT = 3
 LINK_AGAIN = "Run isoglot knowledge link again."
 
 

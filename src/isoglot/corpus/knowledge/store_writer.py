@@ -13,14 +13,13 @@ table not given is empty. All rows are checked.
 from __future__ import annotations
 
 import shutil
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from isoglot import __version__
-from isoglot.atomic import write_errors, write_json
+from isoglot.atomic import write_errors
 from isoglot.corpus.knowledge.store import MANIFEST, KnowledgeManifest, LanguageCounts, row_range
 from isoglot.corpus.knowledge.store_shards import (
     INT16,
@@ -31,7 +30,7 @@ from isoglot.corpus.knowledge.store_shards import (
     SpooledShard,
     TableSchema,
 )
-from isoglot.corpus.storage.manifest import fingerprint_of
+from isoglot.corpus.storage.manifest import fingerprint_of, save_manifest
 from isoglot.corpus.storage.shards import SPLITS, Shard
 from isoglot.errors import CorpusError
 
@@ -134,7 +133,7 @@ class KnowledgeWriter:
             settings=self._settings,
             files=files,
         )
-        write_json(self.folder / MANIFEST, asdict(manifest), indent=1)
+        save_manifest(self.folder / MANIFEST, manifest)
         return manifest
 
     def _write(self, file: str, batches: Iterable[Rows]) -> int:
@@ -255,6 +254,18 @@ def are_held_out(*keys: LongArray, share: float, seed: int = 0) -> BoolArray:
         for key in keys:
             state = _scrambled(state ^ key.astype(np.int64).astype(np.uint64))
     return state < np.uint64(min(int(share * 2**64), 2**64 - 1))
+
+
+def are_facts_held_out(
+    subjects: LongArray, objects: LongArray, *, share: float, seed: int = 0
+) -> BoolArray:
+    """True for about `share` of the facts, decided by the two items, in either order.
+
+    All facts about the same two items are in one split: another relation between them, or the
+    inverse one, would tell the object of a held-out fact.
+    """
+    pairs = np.minimum(subjects, objects), np.maximum(subjects, objects)
+    return are_held_out(*pairs, share=share, seed=seed)
 
 
 def _scrambled(state: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

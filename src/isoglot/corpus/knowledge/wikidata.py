@@ -8,19 +8,21 @@ are most of a dump; their lines are skipped without parsing.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from isoglot.corpus.knowledge.dump_files import BrokenRecord, FileSlice, Records
+from isoglot import json_text
+from isoglot.corpus.knowledge.dump_files import FileSlice
+from isoglot.corpus.knowledge.dump_records import BrokenRecord, Records, too_long_record
 from isoglot.corpus.knowledge.extract_tables import Faults, ParquetTable
-from isoglot.corpus.knowledge.markup.localized import DATABASES
+from isoglot.languages import bcp47, from_wikipedia, wikipedia_database
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -38,6 +40,8 @@ TABLES = {
 }
 """Table -> schema."""
 _KEPT = "kept"
+_MAX_ITEM, _MAX_RELATION = 2**63 - 1, 2**31 - 1
+"""The largest numbers that the tables hold."""
 _SITELINKS = b'"sitelinks":'
 
 
@@ -53,14 +57,9 @@ class EntitiesTask:
     """Table -> its file."""
 
 
-def database_of(language: str) -> str:
-    """The database name of a language's Wikipedia, such as `enwiki`."""
-    return DATABASES.get(language, language).replace("-", "_") + "wiki"
-
-
 def extract_entities(task: EntitiesTask) -> dict[str, Any]:
     """Writes the tables of a slice; gives the counts of its lines and statements."""
-    wikis = {database_of(language): language for language in task.languages}
+    wikis = {wikipedia_database(language): language for language in task.languages}
     reader = EntityReader(task.part, () if task.keep_all_items else wikis)
     faults = Faults()
     counts: Counter[str] = Counter()
@@ -73,16 +72,16 @@ def extract_entities(task: EntitiesTask) -> dict[str, Any]:
         for entity in reader:
             counts["lines"] += 1
             if isinstance(entity, BrokenRecord):
-                counts["bad lines"] += 1
+                counts["lines too long" if entity.too_long else "bad lines"] += 1
                 faults.add(entity.offset, entity.fault)
             elif entity is None:
                 counts["items without an article"] += 1
             else:
                 try:
                     counts[_add(entity, task, wikis, tables, statements)] += 1
-                except (AttributeError, KeyError, TypeError, ValueError) as error:
+                except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
                     counts["bad lines"] += 1
-                    fault = f"{entity.id} is not as an entity should be: {error!r}"
+                    fault = f"{entity.id[:40]} is not as an entity should be: {error!r:.200}"
                     faults.add(entity.offset, fault)
     kept = statements.pop(_KEPT, 0)
     return {
@@ -124,6 +123,9 @@ class EntityReader:
         """The entities, in order."""
         closed = False
         for record in self._records:
+            if record.too_long:
+                yield too_long_record(record)
+                continue
             line = record.data.strip(b" \t\r\n,")
             if not line or line in (b"[", b"]"):
                 closed = closed or line == b"]"
@@ -142,11 +144,11 @@ class EntityReader:
 
 def _entity(line: bytes, offset: int) -> Entity | BrokenRecord:
     try:
-        content = json.loads(line)
+        content = json_text.parse(line)
     except ValueError as error:
         return BrokenRecord(offset, str(error))
     name = content.get("id")
-    if not isinstance(name, str) or not name[1:].isdigit():
+    if not isinstance(name, str) or not (name.isascii() and name[1:].isdigit()):
         return BrokenRecord(offset, "it has no id")
     return Entity(offset, name, content)
 
@@ -159,7 +161,7 @@ def _add(
     statements: Counter[str],
 ) -> str:
     """Adds the rows of one entity; gives the name it is counted under."""
-    number = int(entity.id[1:])
+    number = _number(entity.id[1:], _MAX_RELATION if entity.id[0] == "P" else _MAX_ITEM)
     if entity.id[0] == "P":
         tables["properties"].add((number, _labels(entity.content, task.languages)))
         return "properties"
@@ -169,10 +171,17 @@ def _add(
     content, counts = entity.content, Counter[str]()
     labels = _labels(content, task.languages)
     aliases = _mapping(content, "aliases")
-    names = [(code, x["value"]) for code in task.languages for x in aliases.get(code, ())]
+    names = [
+        (code, _text(x["value"]))
+        for code in task.languages
+        for name in label_codes(code)
+        for x in aliases.get(name, ())
+    ]
     links = _mapping(content, "sitelinks")
     titles = [
-        (wikis[wiki], links[wiki]["title"].replace("_", " ")) for wiki in wikis if wiki in links
+        (wikis[wiki], _text(links[wiki]["title"]).replace("_", " "))
+        for wiki in wikis
+        if wiki in links
     ]
     claims = list(_claims(content, counts))
     if not titles and not task.keep_all_items:
@@ -186,7 +195,17 @@ def _add(
 
 def _labels(entity: dict[str, Any], languages: tuple[str, ...]) -> list[tuple[str, str]]:
     labels = _mapping(entity, "labels")
-    return [(code, labels[code]["value"]) for code in languages if code in labels]
+    names = (
+        (code, next((x for x in label_codes(code) if x in labels), None)) for code in languages
+    )
+    return [(code, _text(labels[name]["value"])) for code, name in names if name is not None]
+
+
+@cache
+def label_codes(language: str) -> tuple[str, ...]:
+    """Wikidata's codes for texts in a language; Norwegian's Wikipedia is `no`, its labels `nb`."""
+    tag = bcp47(from_wikipedia(language)).lower()
+    return ("nb", "no") if tag == "no" else (tag,)
 
 
 def _claims(entity: dict[str, Any], counts: Counter[str]) -> Iterator[tuple[int, int]]:
@@ -196,7 +215,7 @@ def _claims(entity: dict[str, Any], counts: Counter[str]) -> Iterator[tuple[int,
             reason, value = _judge(statement)
             counts[reason] += 1
             if value is not None:
-                yield int(relation[1:]), value
+                yield _number(relation[1:], _MAX_RELATION), value
 
 
 def _judge(statement: dict[str, Any]) -> tuple[str, int | None]:
@@ -211,7 +230,23 @@ def _judge(statement: dict[str, Any]) -> tuple[str, int | None]:
         return "not an item", None
     # old dumps give the number, new ones the id, most both
     number = value.get("numeric-id")
-    return _KEPT, int(value["id"][1:]) if number is None else int(number)
+    return _KEPT, _number(value["id"][1:] if number is None else number, _MAX_ITEM)
+
+
+def _number(value: Any, largest: int) -> int:
+    """The number of an entity; a `ValueError` if it is none that the tables hold."""
+    number = int(value)
+    if isinstance(value, float) or not 0 <= number <= largest:
+        raise ValueError(f"the number of an entity is not from 0 to {largest}")
+    return number
+
+
+def _text(value: Any) -> str:
+    """A text that the tables hold: JSON escapes may be half characters, which are none."""
+    if not isinstance(value, str):
+        raise TypeError("a name is no text")
+    value.encode()
+    return value
 
 
 def _mapping(entity: dict[str, Any], name: str) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from isoglot.atomic import replace_file
-from isoglot.corpus.knowledge.dump_files import BrokenRecord, FileSlice
+from isoglot.corpus.knowledge.dump_files import FileSlice
+from isoglot.corpus.knowledge.dump_records import BrokenRecord
 from isoglot.corpus.knowledge.extract_tables import Faults, ParquetTable
 from isoglot.corpus.knowledge.markup.localized import DISAMBIGUATED, DISAMBIGUATIONS, REDIRECTS
 from isoglot.corpus.knowledge.markup.sentences import NO_SPACE, SentenceSplitter
@@ -29,15 +30,21 @@ if TYPE_CHECKING:
     from isoglot.corpus.knowledge.markup.sentences import Sentence
 
 PAGES = pa.schema(
-    [("page", pa.int64()), *((name, pa.string()) for name in ("title", "redirect", "kind", "lead"))]
+    [
+        ("page", pa.int64()),
+        *((name, pa.string()) for name in ("title", "redirect", "kind", "opening", "lead")),
+    ]
 )
 _LINKS = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("target", pa.string())]))
 SENTENCES = pa.schema(
     [("page", pa.int64()), ("index", pa.int32()), ("text", pa.string()), ("links", _LINKS)]
 )
-MAX_LEAD_CHARS = 2_000
+MAX_OPENING_CHARS = 2_000
+MAX_PAGE_CHARS = 4 << 20
+"""Wikitext of the longest page that is read; MediaWiki allows 2 MiB (`$wgMaxArticleSize`)."""
+_MAX_REDIRECT_CHARS = 1_000
 _REDIRECT = re.compile(r"\s*#\s*([^\W\d_][\w -]*?)\s*:?\s*\[\[([^\[\]|]+)")
-_TEMPLATE = re.compile(r"\{\{\s*([^{}|\n#<>]+?)\s*[|}\n]")
+_TEMPLATE = re.compile(r"\{\{\s*+([^{}|\n#<>]++)[|}\n]")
 _SUFFIX = re.compile(r"[(（]([^()（）]+)[)）]$")
 
 
@@ -70,8 +77,10 @@ def extract_pages(task: PagesTask) -> dict[str, Any]:
         for page in reader:
             counts["pages"] += 1
             if isinstance(page, BrokenRecord):
-                counts["broken pages"] += 1
+                counts["pages too long" if page.too_long else "broken pages"] += 1
                 faults.add(page.offset, page.fault)
+            elif len(page.text) > MAX_PAGE_CHARS:
+                counts["pages too long"] += 1
             elif page.namespace != 0:
                 counts["pages of other namespaces"] += 1
             elif page.model != "wikitext":
@@ -120,16 +129,16 @@ class _PageExtractor:
         if redirect is not None:
             target = self._site.title(redirect.partition("#")[0])
             self.dropped["redirect page"] += here
-            return "redirects", (page.id, title, target, "redirect", ""), []
+            return "redirects", (page.id, title, target, "redirect", "", ""), []
         if is_disambiguation(title, page.text, self._disambiguations):
             self.dropped["disambiguation page"] += here
-            return "disambiguations", (page.id, title, None, "disambiguation", ""), []
+            return "disambiguations", (page.id, title, None, "disambiguation", "", ""), []
         cleaned = self._cleaner.clean(page.text)
         self.dropped += cleaned.dropped
-        opening = list(self._kept(self._splitter.split(cleaned.lead)))
-        rest = list(self._kept(self._splitter.split(cleaned.body)))
-        row = (page.id, title, None, "article", join_lead([one.text for one in opening]))
-        return "articles", row, opening + rest
+        lead = list(self._kept(self._splitter.split(cleaned.lead)))
+        sentences = lead + list(self._kept(self._splitter.split(cleaned.body)))
+        openings = (join_opening([one.text for one in some]) for some in (sentences, lead))
+        return "articles", (page.id, title, None, "article", *openings), sentences
 
     def _kept(self, sentences: Iterator[Sentence]) -> Iterator[Sentence]:
         """The sentences with text; links of the others are counted as dropped."""
@@ -141,17 +150,17 @@ class _PageExtractor:
                 self.dropped["no words"] += len(sentence.links)
 
 
-def join_lead(sentences: list[str]) -> str:
+def join_opening(sentences: list[str]) -> str:
     """The first sentences of a page up to 2,000 characters; a longer first one is cut off."""
-    lead = ""
+    text = ""
     for sentence in sentences:
-        longer = f"{lead} {sentence}" if lead and lead[-1] not in NO_SPACE else lead + sentence
-        if len(longer) > MAX_LEAD_CHARS:
+        longer = f"{text} {sentence}" if text and text[-1] not in NO_SPACE else text + sentence
+        if len(longer) > MAX_OPENING_CHARS:
             break
-        lead = longer
-    if not lead and sentences:
-        lead = sentences[0][:MAX_LEAD_CHARS].rsplit(" ", 1)[0]
-    return lead
+        text = longer
+    if not text and sentences:
+        text = sentences[0][:MAX_OPENING_CHARS].rsplit(" ", 1)[0]
+    return text
 
 
 def is_disambiguation(title: str, text: str, templates: frozenset[str]) -> bool:
@@ -168,7 +177,7 @@ def _redirect(text: str) -> str | None:
     """The redirect target in a page's text, for dumps that do not name it."""
     if not text.lstrip().startswith("#"):
         return None
-    found = _REDIRECT.match(text)
+    found = _REDIRECT.match(text[:_MAX_REDIRECT_CHARS])
     return found.group(2) if found and _key(found.group(1)) in REDIRECTS else None
 
 

@@ -16,7 +16,7 @@ import os
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from isoglot.atomic import write_bytes, write_errors
 from isoglot.corpus.cleaning.cleaner import CleanConfig
@@ -28,8 +28,13 @@ from isoglot.corpus.storage.shards import SPLITS, FileEntry
 from isoglot.corpus.tokenization.build import TokenizerConfig
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
 from isoglot.errors import CorpusError, RecipeError, require
+from isoglot.folders import tokenizer_folder, with_home
+from isoglot.locks import has_files
+from isoglot.ranges import Range, Seed, check_ranges
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from isoglot.corpus.storage.manifest import Manifest
 
 
@@ -50,30 +55,22 @@ class PrepareConfig:
     """Which duplicate lines are dropped."""
     exclude: tuple[str, ...] = ()
     """Evaluation files or patterns: lines that occur in them are dropped, and counted by file."""
-    exclude_min_bytes: int = 10
+    exclude_min_bytes: Annotated[int, Range(0, 10**9)] = 10
     """Smallest text of an evaluation file that is looked for: bytes of letters and digits."""
     dropped_folder: str | None = None
     """Folder for all dropped lines with their reasons; relative to where the command runs."""
-    heldout_share: float = 0.01
+    heldout_share: Annotated[float, Range(0, 1, below=True)] = 0.01
     """Share of the distinct sentences that are kept out of training."""
-    heldout_seed: int = 0
+    heldout_seed: Seed = 0
     """Random seed of the held-out sentences."""
-    shard_tokens: int = 4_000_000
+    shard_tokens: Annotated[int, Range(1, 2**30)] = 4_000_000
     """A new shard begins after about this many tokens."""
 
     def check(self) -> None:
         """Raises for values that are out of range or contradict each other."""
-        share, tokens, duplicates = self.heldout_share, self.shard_tokens, self.duplicates
-        require(0 <= share < 1, f"heldout_share: {share} is not from 0 to below 1.")
-        require(0 < tokens <= 2**30, f"shard_tokens: {tokens} is not from 1 to 2^30.")
-        require(
-            0 < duplicates.similarity <= 1,
-            f"duplicates.similarity: {duplicates.similarity} is not above 0 and at most 1.",
-        )
-        require(
-            duplicates.partitions is None or duplicates.partitions > 0,
-            f"duplicates.partitions: {duplicates.partitions} is not 1 or more.",
-        )
+        duplicates = self.duplicates
+        for settings in (self, self.tokenizer, duplicates):
+            check_ranges(settings)
         require(
             duplicates.scope != "none" or not duplicates.near,
             "duplicates: `near` looks for lines in a scope, and the scope is `none`. Set "
@@ -91,6 +88,8 @@ WORK = ".work"
 """Folder of unfinished work, removed when the corpus is finished."""
 _MARKER = ".preparing"
 _COOCCURRENCE = "cooccurrence"
+_SHOWN = 10
+"""Differences that a message names."""
 _log = logging.getLogger(__name__)
 
 
@@ -114,8 +113,12 @@ class PreparePlan:
         settings: dict[str, Any] = json.loads(json.dumps(asdict(self.config)))
         return settings
 
-    def finished_manifest(self) -> Manifest | None:
-        """The manifest of the output folder, if it is a complete corpus of this plan."""
+    def finished_manifest(self, *, overwrite: bool = True) -> Manifest | None:
+        """The manifest of the output folder, if it is a complete corpus of this plan.
+
+        Raises:
+            CorpusError: it is a complete corpus of other settings or files, not to be overwritten.
+        """
         if not (self.output / FILE).is_file():
             return None
         try:
@@ -123,16 +126,49 @@ class PreparePlan:
         except CorpusError as error:
             _log.warning("%s Preparing it again.", error)
             return None
-        settings = self.settings
-        # where dropped lines once went matters only if they are asked for
-        ignored = {} if settings["dropped_folder"] is not None else {"dropped_folder": None}
-        inputs = tuple(self.inputs.values())
-        if {**manifest.settings, **ignored} != settings or manifest.inputs != inputs:
+        different = self._differences(manifest)
+        # to write the dropped lines, the same corpus is made again
+        if not overwrite and any(not one.startswith("dropped_folder ") for one in different):
+            more = f" and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
+            raise CorpusError(
+                f"{self.output}: is a finished corpus of other settings or files: "
+                f"{'; '.join(different[:_SHOWN])}{more}. Add --overwrite to prepare it again in "
+                "its place (runs on the old one cannot be resumed then), or choose another --out."
+            )
+        if different:
             _log.info("%s: settings or inputs have changed. Preparing it again.", self.output)
             return None
         _log.info("%s: is up to date.", self.output)
         _remove_work(self.output)
         return manifest
+
+    def _differences(self, manifest: Manifest) -> list[str]:
+        """What differs between the plan and a corpus: settings by their path, files by name."""
+        # where dropped lines once went matters only if they are asked for
+        ignored = {} if self.config.dropped_folder is not None else {"dropped_folder": None}
+        found = list(_differing({**manifest.settings, **ignored}, self.settings))
+        files = {entry.file: entry.sha256 for entry in manifest.inputs}
+        ours = {entry.file: entry.sha256 for entry in self.inputs.values()}
+        for name in sorted(files.keys() | ours.keys()):
+            if files.get(name) != ours.get(name):
+                how = "is gone" if name not in ours else "changed" if name in files else "is new"
+                found.append(f"{name} {how}")
+        return found
+
+
+def _differing(before: Any, now: Any, path: str = "") -> Iterator[str]:
+    """A phrase for each setting that differs, with its path: `tokenizer.vocab_size`."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for name in sorted(before.keys() | now.keys()):
+            inner = f"{path}.{name}" if path else name
+            if name not in now:
+                yield f"{inner} is gone"
+            elif name not in before:
+                yield f"{inner} is new"
+            else:
+                yield from _differing(before[name], now[name], inner)
+    elif before != now:
+        yield f"{path} was {before!r} and is {now!r}"
 
 
 def make_plan(config: PrepareConfig, output: Path, base: Path) -> PreparePlan:
@@ -171,21 +207,19 @@ def _base_folder(named: str, base: Path) -> Path:
             f"base: {named!r} names an environment variable that is not set. Set it, or name the "
             "folder with --set base=FOLDER."
         )
-    return base / Path(expanded).expanduser()
+    return base / with_home(expanded)
 
 
 def _given_tokenizer(config: PrepareConfig, base: Path, output: Path) -> Path | None:
     """The folder of the tokenizer to use as it is, if the settings name one."""
     if config.tokenizer.folder is None:
         return None
-    folder = base / Path(config.tokenizer.folder).expanduser()
+    folder = tokenizer_folder(config.tokenizer.folder, base)
     if folder.resolve().is_relative_to(output.resolve()):
         raise CorpusError(
             f"{folder}: lies inside the corpus that is to be written. Copy the tokenizer elsewhere "
             "and name the copy in `tokenizer.folder`."
         )
-    if not folder.is_dir():
-        raise CorpusError(f"tokenizer.folder: there is no folder {folder}.")
     return folder
 
 
@@ -207,7 +241,7 @@ def _hash_inputs(
 def clear_output(output: Path) -> None:
     """Removes an earlier corpus from the folder, but not an interrupted run's finished work."""
     ours = (output / FILE).exists() or (output / _MARKER).exists()
-    if output.exists() and not ours and any(output.iterdir()):
+    if not ours and has_files(output):
         raise CorpusError(
             f"{output}: is not empty and is not a prepared corpus. Choose another output folder."
         )

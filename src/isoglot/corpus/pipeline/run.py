@@ -37,6 +37,7 @@ from isoglot.corpus.storage.manifest import (
     fingerprint_of,
 )
 from isoglot.corpus.storage.shards import SPLITS
+from isoglot.locks import lock_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,11 +63,13 @@ def prepare(
     cluster: str = LOCAL,
     progress: Progress | None = None,
     timings: Timings | None = None,
+    overwrite: bool = False,
 ) -> Manifest:
     """Prepares a corpus in the folder `output`, unless it is there already, complete and current.
 
     Paths in the settings are relative to `base`, or to the folder that `config.base` names. An
-    interrupted run continues where it stopped; a corpus of other settings or inputs is replaced.
+    interrupted run continues where it stopped; a corpus of other settings or inputs is refused,
+    with the differences, unless `overwrite` is set.
     `cluster` is `local` (this machine), `auto` or the address of a Ray cluster whose machines see
     the same files. `timings` is filled in.
     """
@@ -76,20 +79,21 @@ def prepare(
         # workers of a cluster run in folders of their own
         output, base = output.resolve(), base.resolve()
     plan = make_plan(config, output, base)
-    finished = plan.finished_manifest()
+    finished = plan.finished_manifest(overwrite=overwrite)
     if finished is not None:
         report("up to date", 1, 1)
         return finished
-    clear_output(plan.output)
-    runner = StageRunner(
-        work=plan.output / WORK,
-        workers=workers,
-        cluster=cluster,
-        progress=report,
-        timings=timings or Timings(),
-    )
-    with nullcontext() if cluster == LOCAL else connected(cluster):
-        return _run_stages(plan, runner)
+    with lock_folder(output):
+        clear_output(plan.output)
+        runner = StageRunner(
+            work=plan.output / WORK,
+            workers=workers,
+            cluster=cluster,
+            progress=report,
+            timings=timings or Timings(),
+        )
+        with nullcontext() if cluster == LOCAL else connected(cluster):
+            return _run_stages(plan, runner)
 
 
 def is_prepared(config: PrepareConfig, output: Path, *, base: Path) -> bool:

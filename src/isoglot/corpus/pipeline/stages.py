@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isoglot.corpus import decontamination
@@ -37,9 +36,11 @@ from isoglot.corpus.tokenization import build, encode
 from isoglot.corpus.tokenization.build import BuiltTokenizer, TokenizerTask, build_tokenizer
 from isoglot.corpus.tokenization.encode import EncodeResult, EncodeTask, encode_group
 from isoglot.errors import CorpusError
+from isoglot.folders import with_home
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from isoglot.corpus.engine.runner import StageRunner
     from isoglot.corpus.pipeline.plan import PrepareConfig, PreparePlan
@@ -123,7 +124,7 @@ def clean_all(
 def _dropped_file(config: PrepareConfig, name: str) -> Path | None:
     if config.dropped_folder is None:
         return None
-    return Path(config.dropped_folder).expanduser().absolute() / name
+    return with_home(config.dropped_folder).absolute() / name
 
 
 def deduplicate(

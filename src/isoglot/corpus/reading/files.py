@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import json
 import lzma
 import re
 import zlib
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from typing_extensions import override
-
+from isoglot import json_text
 from isoglot.corpus.reading.reader import MAX_SHOWN_CHARACTERS, Skipped
 from isoglot.errors import CorpusError, nearest
 
@@ -119,10 +117,18 @@ def text_at(found: dict[str, Any], name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def shown_object(found: dict[str, Any]) -> str:
+    """An object as `--dropped` shows it."""
+    try:
+        return str(found)
+    except RecursionError:  # printing takes more of the stack than reading
+        return "an object nested too deeply to be shown"
+
+
 def _object(line: str, number: int) -> dict[str, Any] | Skipped:
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
+        found = json_text.parse(line)
+    except ValueError:
         return Skipped("not JSON", line, number)
     if not isinstance(found, dict):
         return Skipped("not JSON", line, number)
@@ -158,16 +164,40 @@ def read_blocks(path: Path) -> Iterator[bytes]:
 
 
 def require_file(path: Path) -> None:
-    """Raises a `CorpusError` unless the path is a file, naming its nearest neighbour."""
-    if path.is_file():
-        return
-    if path.is_dir():
-        raise CorpusError(f"{path}: is a folder. Name the files in it, for example {path}/*.txt.")
-    if not path.parent.is_dir():
-        raise CorpusError(f"{path}: there is no such file, nor its folder {path.parent}.")
+    """Raises a `CorpusError` unless the path is a regular file, naming its nearest neighbour.
+
+    Pipes, devices and the files of the kernel have no size and may never end.
+    """
+    refuse_kernel_files(path)
+    try:
+        if path.is_file():
+            return
+        if path.is_dir():
+            raise CorpusError(
+                f"{path}: is a folder. Name the files in it, for example {path}/*.txt."
+            )
+        if path.exists():
+            raise CorpusError(
+                f"{path}: is a pipe, a socket or a device. Write its content to a file and name it."
+            )
+        if not path.parent.is_dir():
+            raise CorpusError(f"{path}: there is no such file, nor its folder {path.parent}.")
+    except OSError as error:
+        shown = f"{str(path)[:80]}..." if len(str(path)) > 80 else str(path)
+        raise CorpusError(f"{shown}: cannot be read ({error.strerror}).") from error
     neighbours = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
     hint = nearest(path.name, neighbours) if neighbours else "that folder holds no files."
     raise CorpusError(f"{path}: there is no such file; {hint}")
+
+
+def refuse_kernel_files(path: Path) -> None:
+    """Raises a `CorpusError` for a path below /proc or /sys: reading there may never end."""
+    try:
+        place = path.resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # links in a circle, a null byte
+        raise CorpusError(f"{str(path)[:80]!r}: is no path of a file ({error}).") from error
+    if place.parts[1:2] in (("proc",), ("sys",)):
+        raise CorpusError(f"{path}: is not on a disk but in /{place.parts[1]}. Name files of text.")
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -179,65 +209,9 @@ def _open(path: Path) -> IO[bytes]:
         case ".xz":
             return lzma.open(path, "rb")
         case ".zst":
-            return io.BufferedReader(_Zstandard(path), _BLOCK)
+            import pyarrow as pa
+
+            # unlike zstandard's stream it notices a cut file, and what it holds is bounded
+            return cast("IO[bytes]", pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
         case _:
             return path.open("rb")
-
-
-class _Zstandard(io.RawIOBase):
-    """The decompressed bytes of a .zst file; unlike the library's stream it notices a cut file."""
-
-    def __init__(self, path: Path) -> None:
-        try:
-            import zstandard
-        except ImportError as error:
-            raise CorpusError(
-                f"{path}: reading .zst files needs one more package. "
-                "Run: pip install 'isoglot[prepare]'"
-            ) from error
-        self._decompressor = zstandard.ZstdDecompressor()
-        self._error: type[Exception] = zstandard.ZstdError
-        self._frame: Any = None
-        self._compressed = b""
-        self._pending = b""
-        self._file = path.open("rb")
-
-    @override
-    def readable(self) -> bool:
-        return True
-
-    @override
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    @override
-    def readinto(self, buffer: Any) -> int:
-        # what does not fit the caller's buffer waits for the next call
-        data = self._pending or self._decompress()
-        size = min(len(buffer), len(data))
-        buffer[:size] = data[:size]
-        self._pending = data[size:]
-        return size
-
-    def _decompress(self) -> bytes:
-        """The next decompressed bytes, through all frames of the file; nothing at its end."""
-        while True:
-            if not self._compressed:
-                self._compressed = self._file.read(_BLOCK // 8)
-            if not self._compressed:
-                if self._frame is not None:
-                    raise EOFError("the last frame does not end")
-                return b""
-            if self._frame is None:
-                self._frame = self._decompressor.decompressobj()
-            try:
-                data: bytes = self._frame.decompress(self._compressed)
-            except self._error as error:
-                raise EOFError(str(error)) from error
-            self._compressed = b""
-            if self._frame.eof:
-                self._compressed = self._frame.unused_data
-                self._frame = None
-            if data:
-                return data

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from typing_extensions import override
 
-from isoglot.corpus.reading.files import read_lines, read_objects, text_at
+from isoglot.corpus.reading.files import read_lines, read_objects, shown_object, text_at
 from isoglot.corpus.reading.reader import Entry, Reader, Record, Skipped, join_by_id
 from isoglot.errors import CorpusError, require
+from isoglot.ranges import Range, check_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,9 +25,9 @@ class TsvReader(Reader):
     A line with another number of columns is counted under `columns`.
     """
 
-    first: int = 1
+    first: Annotated[int, Range(1, 10_000)] = 1
     """The column of the first language's text, counted from 1."""
-    second: int = 2
+    second: Annotated[int, Range(1, 10_000)] = 2
     """The column of the second language's text."""
     more: bool = False
     """Whether lines may have columns after the ones that are read."""
@@ -37,7 +38,7 @@ class TsvReader(Reader):
     kinds = ("pairs",)
 
     def __post_init__(self) -> None:
-        require(min(self.first, self.second) >= 1, "columns are counted from 1")
+        check_ranges(self)
         require(self.first != self.second, "first and second name the same column")
 
     @override
@@ -166,7 +167,7 @@ class ComparableReader(Reader):
                 continue
             key, text = text_at(found, self.id), text_at(found, self.field)
             if key is None or text is None:
-                yield Skipped("no field", str(found), number)
+                yield Skipped("no field", shown_object(found), number)
             else:
                 yield Entry(key, [line for line in text.splitlines() if line.strip()], number, key)
 

@@ -6,7 +6,6 @@ A row is a document, as in JSON lines, and a column may lie inside others in the
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from typing_extensions import override
 
+from isoglot import json_text
 from isoglot.corpus.reading.files import require_file
 from isoglot.corpus.reading.reader import Reader, Record, Skipped
 from isoglot.errors import CorpusError, nearest
@@ -194,7 +194,7 @@ def _parts(path: Path) -> list[str]:
     if not listing.is_file():
         return []
     try:
-        return [str(part) for part in json.loads(listing.read_text("utf-8"))["splits"]]
+        return [str(part) for part in json_text.parse(listing.read_text("utf-8"))["splits"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CorpusError(f"{listing}: is damaged ({error!r}). Save the dataset again.") from error
 
@@ -203,7 +203,7 @@ def _shards(folder: Path) -> tuple[Path, ...]:
     """The shards of one saved part, in their order."""
     state = folder / _STATE
     try:
-        listed = json.loads(state.read_text("utf-8"))["_data_files"]
+        listed = json_text.parse(state.read_text("utf-8"))["_data_files"]
         return tuple(folder / str(entry["filename"]) for entry in listed)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CorpusError(

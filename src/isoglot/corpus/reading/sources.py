@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isoglot.corpus.cleaning.sentences import SplitMode
-from isoglot.corpus.reading.files import require_file
+from isoglot.corpus.reading.files import refuse_kernel_files, require_file
 from isoglot.corpus.reading.registry import reader_for
 from isoglot.corpus.storage.shards import Kind, columns_of
 from isoglot.errors import CorpusError, RecipeError
+from isoglot.folders import with_home
+from isoglot.languages import canonical, is_language, split_pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from isoglot.corpus.reading.reader import Reader
 
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_LANGUAGE_NAME = re.compile(r"[A-Za-z0-9_]+")
 _RESERVED = ("tokenizer", "cooccurrence", "dropped")
 
 
@@ -52,6 +53,9 @@ class Subset:
 
     source: str
     language: str
+    """Its code (`isoglot.languages`)."""
+    spelled: tuple[str, ...]
+    """Each language as the settings spell it: columns and suffixes of files may be called so."""
     kind: Kind
     format: str
     options: dict[str, str | int | bool]
@@ -77,7 +81,7 @@ class Subset:
     def reader(self) -> Reader:
         """The reader its format names."""
         where = f"sources.{self.source}"
-        return reader_for(self.format, self.options, self.languages, where)
+        return reader_for(self.format, self.options, self.spelled, where)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +107,13 @@ def find_subsets(sources: Mapping[str, SourceConfig], base: Path) -> list[Subset
     subsets = []
     for source, config in sorted(sources.items()):
         _check_source(source, config)
-        for language, patterns in sorted(config.files.items()):
-            where = f"sources.{source}.files.{language}"
-            _check_language(language, config.kind, where)
+        for language, spelled in sorted(_languages(source, config).items()):
+            name = "-".join(spelled)
+            patterns, where = config.files[name], f"sources.{source}.files.{name}"
             subset = Subset(
                 source=source,
                 language=language,
+                spelled=spelled,
                 kind=config.kind,
                 format=config.format,
                 options=config.options,
@@ -153,14 +158,38 @@ def _check_source(source: str, config: SourceConfig) -> None:
         )
 
 
-def _check_language(language: str, kind: Kind, where: str) -> None:
-    parts = language.split("-") if kind == "pairs" else [language]
-    if len(parts) != (2 if kind == "pairs" else 1) or not all(map(_LANGUAGE_NAME.fullmatch, parts)):
+def _languages(source: str, config: SourceConfig) -> dict[str, tuple[str, ...]]:
+    """Code of each language or pair -> how the settings spell its languages."""
+    where, found = f"sources.{source}.files", dict[str, tuple[str, ...]]()
+    for name in config.files:
+        spelled = _spelled(name, config.kind, where)
+        code = "-".join(map(canonical, spelled))
+        if code in found:
+            raise RecipeError(
+                f"{where}: {'-'.join(found[code])!r} and {name!r} are names of one language "
+                f"({code}). List all its files under one of them."
+            )
+        found[code] = spelled
+    return found
+
+
+def _spelled(name: str, kind: Kind, where: str) -> tuple[str, ...]:
+    """The one or two languages that a key of the settings names, as it spells them."""
+    spelled = split_pair(name) if kind == "pairs" else (name,) if is_language(name) else None
+    if spelled is None:
         wanted = "two languages joined by '-', as en-de" if kind == "pairs" else "a language, as en"
         raise RecipeError(
-            f"{where}: {language!r} does not name {wanted}; inside a language's own name "
-            "use '_' (zh_Hant)."
+            f"{where}.{name}: {name!r} does not name {wanted}; use codes of BCP 47 or ISO 639, "
+            "with '_' before a region (pt_BR)."
         )
+    return spelled
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name that is too long, a folder without permission
+        return False
 
 
 def expand_patterns(
@@ -175,9 +204,10 @@ def expand_patterns(
     """
     files: list[Path] = []
     for pattern in patterns:
-        path = base / Path(pattern).expanduser()
+        path = base / with_home(pattern)
+        refuse_kernel_files(path)
         # a file whose own name holds a bracket is no pattern
-        if path.exists() or not glob.has_magic(pattern):
+        if not glob.has_magic(pattern) or _exists(path):
             matches = [path]
         else:
             matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))  # noqa: PTH207 (the pattern may be absolute)

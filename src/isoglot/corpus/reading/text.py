@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from isoglot.corpus.reading.files import read_lines, read_objects, text_at
+from isoglot.corpus.reading.files import read_lines, read_objects, shown_object, text_at
 from isoglot.corpus.reading.reader import Reader, Record, Skipped
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class JsonLinesReader(Reader):
                     continue
                 texts = tuple(text for name in fields if (text := text_at(found, name)) is not None)
                 if len(texts) < len(fields):
-                    yield Skipped("no field", str(found), number, file)
+                    yield Skipped("no field", shown_object(found), number, file)
                 else:
                     yield Record(texts, 0 if self.pairs else document, number, file)
                     document += 1

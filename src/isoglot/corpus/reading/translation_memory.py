@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from isoglot.corpus.languages import plain_code
 from isoglot.corpus.reading.files import read_blocks
 from isoglot.corpus.reading.reader import Reader, Record, Skipped
 from isoglot.errors import CorpusError
+from isoglot.languages import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -29,6 +29,19 @@ LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 """The attribute `xml:lang`."""
 
 _DECLARED = re.compile(rb"""^<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    (b"<\0\0\0", "utf-32-le"),
+    (b"\0\0\0<", "utf-32-be"),
+    (b"<\0", "utf-16-le"),
+    (b"\0<", "utf-16-be"),
+)
+"""Beginning of a file -> its encoding, with a byte order mark or without."""
+_WIDE = re.compile(r"utf[-_]?(16|32)|ucs", re.IGNORECASE)
+_NO_ENCODINGS = ("idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7")
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _BEARABLE = ("ERR_INVALID_CHAR", "ERR_UNDECLARED_ENTITY", "WAR_UNDECLARED_ENTITY")
 _TMX_CODES = frozenset({"bpt", "ept", "it", "ph", "sub", "ut", "x"})
@@ -196,15 +209,15 @@ def plain_text(element: Any, codes: Collection[str]) -> str:
 
 
 def local_name(element: Any) -> str:
-    """The name of an element without its namespace."""
-    name: str = element.tag.rpartition("}")[2]
-    return name
+    """The name of an element without its namespace; empty for an entity, which has none."""
+    tag = element.tag
+    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 
 def same_language(tag: str, language: str) -> bool:
     """Whether a language tag (`en-US`) matches a language of the settings (`en`, `eng`)."""
-    told, asked = (name.lower().replace("_", "-").split("-") for name in (tag, language))
-    return plain_code(told[0]) == plain_code(asked[0]) and set(asked[1:]) <= set(told[1:])
+    told, asked = (canonical(name).split("_") for name in (tag, language))
+    return told[0] == asked[0] and set(asked[1:]) <= set(told[1:])
 
 
 def _sound(path: Path) -> Iterator[bytes]:
@@ -213,22 +226,39 @@ def _sound(path: Path) -> Iterator[bytes]:
     for block in read_blocks(path):
         if decoder is None:
             decoder = _decoder(path, block)
-        yield _ILLEGAL.sub("", decoder.decode(block)).removeprefix("\ufeff").encode("utf-8")
+        yield _legal(decoder.decode(block))
+    if decoder is not None:
+        yield _legal(decoder.decode(b"", final=True))
+
+
+def _legal(text: str) -> bytes:
+    return _ILLEGAL.sub("", text).removeprefix("\ufeff").encode("utf-8", "replace")
 
 
 def _decoder(path: Path, start: bytes) -> codecs.IncrementalDecoder:
     """A decoder for the encoding that a file begins with, or declares; UTF-8 if it does not."""
-    encoding = "utf-8"
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
-    elif declared := _DECLARED.match(start.removeprefix(codecs.BOM_UTF8)):
-        encoding = declared[1].decode("ascii")
-    try:
-        return codecs.getincrementaldecoder(encoding)(errors="replace")
-    except LookupError as error:
+    encoding = next((name for mark, name in _MARKS if start.startswith(mark)), "")
+    if not encoding:
+        declared = _DECLARED.match(start.removeprefix(codecs.BOM_UTF8))
+        encoding = declared[1].decode("ascii") if declared else "utf-8"
+        # a declaration in single bytes is not UTF-16, whatever it says
+        encoding = "utf-8" if _WIDE.search(encoding) else encoding
+    if not _is_text_encoding(encoding):
         raise CorpusError(
-            f"{path}: declares the encoding {encoding!r}, which is not known. Convert it to UTF-8."
-        ) from error
+            f"{path}: declares the encoding {encoding!r}, which is no encoding of text, or not "
+            "known. Convert it to UTF-8."
+        )
+    return codecs.getincrementaldecoder(encoding)(errors="replace")
+
+
+def _is_text_encoding(name: str) -> bool:
+    """Some of Python's codecs make no text of bytes (zlib, base64), or only of whole files."""
+    try:
+        known = codecs.lookup(name)
+        codecs.getincrementaldecoder(name)
+    except LookupError:
+        return False
+    return known._is_text_encoding and known.name.replace("_", "-") not in _NO_ENCODINGS  # noqa: SLF001
 
 
 def _fault(parser: Any) -> Any:

@@ -14,6 +14,7 @@ from typing_extensions import override
 from isoglot.corpus.storage.manifest import read_manifest, verify_files
 from isoglot.corpus.storage.shards import PREPARE_AGAIN, Shard, Table, columns_of
 from isoglot.errors import CorpusError, nearest
+from isoglot.folders import corpus_folder
 
 if TYPE_CHECKING:
     from isoglot.corpus.knowledge.store import Knowledge
@@ -34,12 +35,13 @@ class Corpus:
 
     @classmethod
     def open(cls, folder: Path | str, *, verify: Verify = "auto") -> Corpus:
-        """Opens a corpus folder and checks that its files are complete.
+        """Opens a corpus and checks that its files are complete.
 
+        A folder that holds a single corpus, as `corpora/testbed` does, stands for that corpus.
         Sizes are always compared; contents (SHA-256) unless `verify` is "never", or "auto" and
         the corpus is over 2 GiB.
         """
-        folder = Path(folder)
+        folder = corpus_folder(folder)
         manifest = read_manifest(folder)
         files = [*manifest.shards(), *manifest.tokenizer.files]
         verify_files(folder, files, verify=verify, remedy=PREPARE_AGAIN)

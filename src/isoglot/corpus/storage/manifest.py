@@ -3,11 +3,15 @@
 Written last, so a folder without one is no corpus. The fingerprint covers everything that
 determines the data (every shard's hash, the tokenizer) and nothing that does not (dates, machine,
 number of workers): two corpora with the same fingerprint give the same batches.
+
+The first field of a manifest is the SHA-256 of the file with zeros in its place, so that any
+changed byte of it is noticed. The counts of pairs and the knowledge store have such manifests, too.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -15,16 +19,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import cattrs
 
-from isoglot.atomic import write_json
+from isoglot.atomic import write_bytes
 from isoglot.corpus.storage.shards import PREPARE_AGAIN, FileEntry, Kind, ShardEntry, Split
-from isoglot.errors import CorpusError
+from isoglot.errors import CorpusError, is_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 FILE = "manifest.json"
-FORMAT = 3
+FORMAT = 4
 _AUTO_HASH_BYTES = 2 * 2**30
 
 T = TypeVar("T")
@@ -160,7 +164,25 @@ class Manifest:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Writes manifest.json; from then on the folder is a corpus."""
-    write_json(folder / FILE, asdict(manifest), indent=1)
+    save_manifest(folder / FILE, manifest)
+
+
+_CHECKSUM = re.compile(rb'"checksum": "([0-9a-f]{64})"')
+
+
+def save_manifest(path: Path, manifest: Any) -> None:
+    """Writes a dataclass with a field `format` as JSON that begins with its own checksum."""
+    content = {"checksum": "0" * 64, **asdict(manifest)}
+    data = (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
+    write_bytes(path, data.replace(b"0" * 64, _checksum(data).encode(), 1))
+
+
+def _checksum(data: bytes) -> str:
+    """The SHA-256 of a manifest with zeros in the place of its checksum; empty if it has none."""
+    found = _CHECKSUM.search(data)
+    if found is None:
+        return ""
+    return sha256(data[: found.start(1)] + b"0" * 64 + data[found.end(1) :]).hexdigest()
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -173,6 +195,15 @@ def read_manifest(folder: Path) -> Manifest:
         f"{FILE}. Run isoglot prepare.",
         remedy=PREPARE_AGAIN,
     )
+    names = [
+        name for source, entry in manifest.sources.items() for name in (source, *entry.languages)
+    ]
+    for name in (*manifest.languages, *names):
+        if not is_name(name):
+            raise CorpusError(
+                f"{folder / FILE}: {name!r:.60} cannot be the name of a source or a language. "
+                f"{PREPARE_AGAIN}"
+            )
     files, tokenizer = manifest.shards(), manifest.tokenizer.fingerprint
     check_fingerprint(folder / FILE, manifest.fingerprint, files, tokenizer, remedy=PREPARE_AGAIN)
     return manifest
@@ -181,23 +212,29 @@ def read_manifest(folder: Path) -> Manifest:
 def load_manifest(
     path: Path, manifest_type: type[T], *, format_version: int, missing: str, remedy: str
 ) -> T:
-    """A JSON file with a field `format`, as a dataclass.
+    """A file of `save_manifest`, as a dataclass.
 
     `missing` is the message where there is no such file; `remedy` ends all others.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        raw = path.read_bytes()
+        data = json.loads(raw.decode("utf-8"))
     except FileNotFoundError as error:
         raise CorpusError(missing) from error
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"{path}: cannot be read ({error}). {remedy}") from error
     except json.JSONDecodeError as error:
         raise CorpusError(f"{path}: is damaged at line {error.lineno}. {remedy}") from error
+    except (RecursionError, ValueError) as error:
+        raise CorpusError(f"{path}: is damaged ({error}). {remedy}") from error
     found = data.get("format") if isinstance(data, dict) else None
     if found != format_version:
         raise CorpusError(
             f"{path}: has format {found}; this version of Isoglot reads {format_version}. {remedy}"
         )
+    checksum = data.pop("checksum", None)
+    if not checksum or checksum != _checksum(raw):
+        raise CorpusError(f"{path}: is damaged: it is not as it was written. {remedy}")
     try:
         return cattrs.Converter(forbid_extra_keys=True).structure(data, manifest_type)
     except cattrs.BaseValidationError as error:

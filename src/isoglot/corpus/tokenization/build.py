@@ -14,7 +14,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from isoglot.corpus.tokenization.vocabulary import (
     save_vocabulary,
     tokenizer_fingerprint,
 )
+from isoglot.ranges import Range, Seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,16 +47,16 @@ class TokenizerConfig:
     """The tokenizer of a corpus: taken from a folder, or trained on the corpus."""
 
     folder: str | None = None
-    """A Hugging Face tokenizer folder to use as it is; nothing is trained then."""
+    """A tokenizer to use as it is: its folder, a model, a run, a corpus or a Hugging Face name."""
     model: Literal["unigram", "bpe", "word"] = "unigram"
     """How text is segmented: by SentencePiece (unigram, bpe), or into the most frequent words."""
-    vocab_size: int = 32_000
+    vocab_size: Annotated[int, Range(1, 2**24)] = 32_000
     """Number of ids, special tokens included; fewer if the text does not have as many pieces."""
-    alpha: float = 0.5
+    alpha: Annotated[float, Range(-10, 10)] = 0.5
     """Languages are sampled by (number of sentences)^alpha; 1 is as they are, 0 all alike."""
-    max_sentences: int = 1_000_000
+    max_sentences: Annotated[int, Range(1, 10**9)] = 1_000_000
     """Most sentences to train on."""
-    character_coverage: float = 0.9995
+    character_coverage: Annotated[float, Range(0, 1, above=True)] = 0.9995
     """Share of the text's characters that get a piece of their own."""
     byte_fallback: bool = True
     """Whether a character without a piece becomes bytes (256 ids) rather than unknown; a word
@@ -63,7 +64,7 @@ class TokenizerConfig:
     pretokenize: dict[str, Method] = field(default_factory=dict)
     """Language (`*`: every other) -> how its text is split into words first: none, moses, thai,
     zh or indic."""
-    seed: int = 0
+    seed: Seed = 0
     """Random seed of the sampled sentences."""
 
     def training_settings(self) -> list[str]:

@@ -15,10 +15,11 @@ import warnings
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from isoglot import json_text
 from isoglot.atomic import write_text
-from isoglot.corpus.languages import plain_code
 from isoglot.corpus.tokenization.vocabulary import NO_SPACES, open_tokenizer
 from isoglot.errors import CorpusError, RecipeError, nearest
+from isoglot.languages import canonical, plain_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -71,10 +72,11 @@ class Pretokenizer:
                     f"{nearest(method, get_args(Method))}"
                 )
         self.methods = dict(methods)
+        self._by_code = {canonical(language): method for language, method in methods.items()}
 
     def method_of(self, language: str) -> Method:
         """The method for one language."""
-        return self.methods.get(language, self.methods.get(OTHERS, "none"))
+        return self._by_code.get(canonical(language), self._by_code.get(OTHERS, "none"))
 
     def apply(self, text: str, language: str) -> str:
         """The words of a text with single spaces between them."""
@@ -98,7 +100,7 @@ class Pretokenizer:
         """What pretokenize.json in a tokenizer's folder says; no pretokenization without one."""
         path = folder / FILE
         try:
-            methods = json.loads(path.read_text("utf-8"))
+            methods = json_text.parse(path.read_text("utf-8"))
             return cls({str(language): method for language, method in methods.items()})
         except FileNotFoundError:
             return cls({})

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from isoglot.atomic import write_errors
-from isoglot.errors import CorpusError
+from isoglot.errors import CorpusError, library_errors
 from isoglot.types import Vocabulary
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ SPACE_MARK = "▁"
 VOCABULARY_FILE = "vocabulary.npz"
 TOKENIZER_FILE = "tokenizer.json"
 _IDS = ("size", "cls", "sep", "pad", "mask")
+
+_MIN_TOKEN_LENGTH = 16
+"""Characters of the longest token, at least."""
+_SPARE_CHARACTERS = 4
+"""Characters of a text for each character of its tokens: normalization joins or drops some."""
 
 TEXT_TO_IDS = ("added_tokens", "normalizer", "pre_tokenizer", "model")
 """The sections of tokenizer.json that decide the ids; others are for decoding and padding."""
@@ -50,13 +56,12 @@ def open_tokenizer(folder: Path) -> Any:
 
     if not folder.is_dir():
         raise CorpusError(f"{folder}: there is no such folder. Name a Hugging Face tokenizer's.")
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-    except Exception as error:  # transformers raises many types of error for a bad folder
-        reason = str(error).strip().split("\n")[0]
-        raise CorpusError(
-            f"{folder}: does not hold a tokenizer that transformers can open ({reason})."
-        ) from error
+    with library_errors(
+        CorpusError, f"{folder}: does not hold a tokenizer that transformers can open"
+    ):
+        tokenizer = AutoTokenizer.from_pretrained(
+            str(folder), local_files_only=True, trust_remote_code=False
+        )
     if not tokenizer.is_fast:
         raise CorpusError(
             f"{folder}: has only a slow tokenizer. Save a fast version of it ({TOKENIZER_FILE}) in "
@@ -70,6 +75,21 @@ def open_tokenizer(folder: Path) -> Any:
             "model's tokenizer into it, or name the folder that has them."
         )
     return tokenizer
+
+
+def max_characters(tokenizer: Any, max_length: int) -> int:
+    """Characters beyond which a text has more than `max_length` tokens, for ordinary text."""
+    return _SPARE_CHARACTERS * max_length * _longest_token(tokenizer)
+
+
+@lru_cache(maxsize=8)
+def _longest_token(tokenizer: Any) -> int:
+    """Characters of the tokenizer's longest token that is not special."""
+    special = set(tokenizer.all_special_tokens)
+    longest = max(
+        (len(token) for token in tokenizer.get_vocab() if token not in special), default=0
+    )
+    return max(_MIN_TOKEN_LENGTH, longest)
 
 
 def tokenizer_fingerprint(

@@ -12,17 +12,17 @@ import glob
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from isoglot.corpus.reading.files import read_lines
+from isoglot.corpus.reading.files import read_lines, require_file
 from isoglot.corpus.reading.reader import Skipped
 from isoglot.errors import ModelError
+from isoglot.models.transplant.config import SourceColumn
 from isoglot.models.transplant.tokens import casefolded, nfkc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from isoglot.models.transplant.config import SourceColumn
 
 _MALFORMED = ("encoding", "one column", "more than two columns", "more than two words and no tab")
 
@@ -32,6 +32,8 @@ class FileCounts:
     """Entries and dropped lines of one file."""
 
     file: str
+    source_column: SourceColumn
+    """The column with the words of the source model's language."""
     entries: int
     """Pairs of words that are used."""
     dropped: dict[str, int]
@@ -53,10 +55,15 @@ class Dictionary:
 def read_dictionaries(
     files: Iterable[Path],
     *,
-    source_column: SourceColumn = "either",
+    source_column: SourceColumn = "auto",
     max_malformed_ratio: float = 0.01,
+    is_source_word: Callable[[str], bool] | None = None,
 ) -> Dictionary:
-    """Join files into one dictionary."""
+    """Join files into one dictionary.
+
+    `is_source_word` says whether a word is one of the source model's language, which decides the
+    column of `auto`.
+    """
     dictionary = Dictionary()
     # a pair that is in two files, or in both directions, counts once
     known: set[tuple[str, str]] = set()
@@ -64,14 +71,18 @@ def read_dictionaries(
         dropped: Counter[str] = Counter()
         first_malformed: tuple[int, str] | None = None
         lines = entries = 0
+        pairs: list[tuple[str, str]] = []
         for number, pair in enumerate(_pairs(file), start=1):
             lines += 1
-            if isinstance(pair, str):
-                dropped[pair] += 1
-                if pair in _MALFORMED and first_malformed is None:
-                    first_malformed = number, pair
+            if not isinstance(pair, str):
+                pairs.append(pair)
                 continue
-            added = [_add(dictionary, known, *one) for one in _directions(pair, source_column)]
+            dropped[pair] += 1
+            if pair in _MALFORMED and first_malformed is None:
+                first_malformed = number, pair
+        column = source_column if source_column != "auto" else find_column(pairs, is_source_word)
+        for pair in pairs:
+            added = [_add(dictionary, known, *one) for one in _directions(pair, column)]
             if any(added):
                 entries += 1
             else:
@@ -79,9 +90,27 @@ def read_dictionaries(
         malformed = sum(dropped[reason] for reason in _MALFORMED)
         _check_malformed(file, lines, malformed, first_malformed, max_malformed_ratio)
         dictionary.counts.append(
-            FileCounts(file=str(file), entries=entries, dropped=dict(sorted(dropped.items())))
+            FileCounts(
+                file=str(file),
+                source_column=column,
+                entries=entries,
+                dropped=dict(sorted(dropped.items())),
+            )
         )
     return dictionary
+
+
+def find_column(
+    pairs: Iterable[tuple[str, str]], is_source_word: Callable[[str], bool] | None
+) -> Literal["first", "second"]:
+    """The column more of whose words are words of the source; the first, if there is no difference.
+
+    MUSE's en-sw.txt has English in the first column, its sw-en.txt in the second.
+    """
+    is_word = is_source_word or (lambda _: False)
+    columns = zip(*pairs, strict=True)
+    counts = [sum(map(is_word, set(column))) / len(set(column)) for column in columns]
+    return "second" if counts and counts[1] > counts[0] else "first"
 
 
 def expand_patterns(patterns: Iterable[str]) -> list[Path]:
@@ -89,7 +118,9 @@ def expand_patterns(patterns: Iterable[str]) -> list[Path]:
     found: dict[Path, None] = {}
     for pattern in patterns:
         files = [Path(pattern)]
-        if glob.has_magic(pattern):
+        if not glob.has_magic(pattern):
+            require_file(files[0])
+        else:
             files = [Path(file) for file in sorted(glob.glob(pattern))]  # noqa: PTH207 (absolute?)
             if not files:
                 raise ModelError(

@@ -1,13 +1,15 @@
 """Match every token of a target tokenizer with tokens of the source (MetaXLM, section 3.2).
 
 Reads two tokenizers and a dictionary; gives `Matches`: for every target id the kind of its match
-and a weighted mean of source ids. In this order: a special token by its role; the same token; the
-same text, normalized; the token of a translation, or the mean of its subwords; the fallback.
+and a weighted mean of source ids. In this order: a special token by its role; the token of a
+translation, or the mean of its subwords; the same token; the same text, normalized; the fallback.
 
-MetaXLM (Chi et al., 2021) looks up a word as it is, then normalized, and does not define that. Here
-it is: the same text under the other tokenizer's word marks, then NFKC, then without case, then all
-of these without regard to word boundaries, which WordPiece puts around commas and Chinese
-characters and SentencePiece does not.
+MetaXLM (Chi et al., 2021) first searches the translation in the dictionaries, then the word as it
+is, then normalized, and does not define that. Here it is: the same text under the other tokenizer's
+word marks, then NFKC, then without case. Beyond the paper, unless `strict`: all of these without
+regard to word boundaries, which WordPiece puts around commas and Chinese characters and
+SentencePiece does not, and means of subwords for translations that are no token. `order: spelling`
+uses dictionaries last; Turkish *at* (horse) is then English *at*.
 """
 
 from __future__ import annotations
@@ -18,24 +20,27 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 
 from isoglot.corpus.tokenization.vocabulary import NO_SPACES
+from isoglot.models.transplant.config import TransplantConfig
 from isoglot.models.transplant.tokens import SurfaceForm, casefolded, is_byte_token, nfkc
 from isoglot.types import FloatArray, LongArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from isoglot.models.transplant.config import Fallback, Translations
     from isoglot.models.transplant.dictionary import Dictionary
     from isoglot.models.transplant.tokens import TokenizerTokens
 
 SpellingMatch = Literal["exact", "marker", "unicode", "case", "boundary"]
 """How a token was found by its spelling, the strictest way first."""
 
-MATCH_KINDS = ("special", *get_args(SpellingMatch), "dictionary", "subwords", "random", "zero")
-"""Where the embedding of a target token comes from, in the order in which it is tried."""
+MATCH_KINDS = ("special", "dictionary", *get_args(SpellingMatch), "subwords", "random", "zero")
+"""Where the embedding of a target token comes from, in the default order."""
 
 Mean = dict[int, float]
 """Source ids and their weights, which add up to 1."""
+
+Match = tuple[str, Mean]
+"""The kind of a match, and what the target token becomes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,33 +87,33 @@ def match_tokens(
     source: TokenizerTokens,
     target: TokenizerTokens,
     dictionary: Dictionary | None = None,
+    settings: TransplantConfig | None = None,
     *,
-    fallback: Fallback = "random",
-    translations: Translations = "mean",
+    first_translated: int = 0,
 ) -> Matches:
-    """Match every token of the target; ids without a token are random, or zero."""
-    index = TokenIndex(source)
-    matched = _match_special(source, target)
-    unmatched: dict[int, SurfaceForm] = {}
-    for number, token in target.by_id:
-        if number in target.special:
-            continue
-        form = target.surface(token)
-        found = index.find_token(token, form)
-        if found is None:
-            unmatched[number] = form
-        else:
-            matched[number] = found.kind, {found.id: 1.0}
-    if dictionary is not None:
-        for number, mean in _translate(unmatched, dictionary, index, source, translations):
-            matched[number] = "dictionary", mean
-            del unmatched[number]
-    if fallback == "subwords":
-        split = source.subwords(list(unmatched.values()))
-        for number, ids in zip(unmatched, split, strict=True):
-            if ids:
-                matched[number] = "subwords", _mean([{one: 1.0} for one in ids])
-    last: tuple[str, Mean] = ("zero" if fallback == "zero" else "random", {})
+    """Match every token of the target; ids without a token are random, or zero.
+
+    Ids below `first_translated` are not looked up in the dictionary: tokens that stay as they are.
+    """
+    settings = settings or TransplantConfig()
+    index = TokenIndex(source, boundary=settings.boundary and not settings.strict)
+    matched, names = _match_special(source, target), dict(target.by_id)
+    left = {number: target.surface(names[number]) for number in names.keys() - target.special}
+
+    def translated() -> dict[int, Match]:
+        words = {number: form for number, form in left.items() if number >= first_translated}
+        return _translate(words, dictionary, index, source, settings)
+
+    ways = [translated, lambda: _match_spelling(left, names, index)]
+    if settings.order == "spelling":
+        ways.reverse()
+    if settings.fallback == "subwords":
+        ways.append(lambda: _match_subwords(left, source))
+    for way in ways:
+        found = way()
+        matched |= found
+        left = {number: form for number, form in left.items() if number not in found}
+    last: Match = ("zero" if settings.fallback == "zero" else "random", {})
     rows = [matched.get(number, last) for number in range(target.vocabulary.size)]
     return Matches.of([kind for kind, _ in rows], [mean for _, mean in rows])
 
@@ -123,8 +128,9 @@ class TokenMatch(NamedTuple):
 class TokenIndex:
     """The source's ordinary tokens by surface form; of equal ones, the lowest id."""
 
-    def __init__(self, source: TokenizerTokens) -> None:
-        self._source = source
+    def __init__(self, source: TokenizerTokens, *, boundary: bool = True) -> None:
+        """`boundary`: find tokens of equal text of which only one begins a word, too."""
+        self._source, self._boundary = source, boundary
         self._exact: dict[SurfaceForm, int] = {}
         self._nfkc: dict[SurfaceForm, int] = {}
         self._casefolded: dict[SurfaceForm, int] = {}
@@ -148,7 +154,7 @@ class TokenIndex:
     def find_spelling(self, form: SurfaceForm) -> TokenMatch | None:
         """The source token with the most similar spelling."""
         found = self._find_form(form)
-        if found is None:
+        if found is None and self._boundary:
             other = self._find_form(SurfaceForm(form.text, not form.starts_word))
             found = None if other is None else TokenMatch(other.id, "boundary")
         return found
@@ -163,10 +169,10 @@ class TokenIndex:
         return None
 
 
-def _match_special(source: TokenizerTokens, target: TokenizerTokens) -> dict[int, tuple[str, Mean]]:
+def _match_special(source: TokenizerTokens, target: TokenizerTokens) -> dict[int, Match]:
     """The target's special tokens that the source has too, by role or else by name."""
     roles, names = target.roles(), dict(target.by_id)
-    found: dict[int, tuple[str, Mean]] = {}
+    found: dict[int, Match] = {}
     for number in target.special:
         candidates = [source.with_role(role) for role in roles.get(number, ())]
         candidates.append(source.ids.get(names[number]))
@@ -176,14 +182,32 @@ def _match_special(source: TokenizerTokens, target: TokenizerTokens) -> dict[int
     return found
 
 
+def _match_spelling(
+    tokens: dict[int, SurfaceForm], names: dict[int, str], index: TokenIndex
+) -> dict[int, Match]:
+    """The tokens that the source has, in whatever spelling."""
+    found = {number: index.find_token(names[number], form) for number, form in tokens.items()}
+    return {number: (one.kind, {one.id: 1.0}) for number, one in found.items() if one is not None}
+
+
+def _match_subwords(tokens: dict[int, SurfaceForm], source: TokenizerTokens) -> dict[int, Match]:
+    """The tokens that the source can write, as means of its subwords."""
+    split = zip(tokens, source.subwords(list(tokens.values())), strict=True)
+    return {
+        number: ("subwords", _mean([{one: 1.0} for one in ids])) for number, ids in split if ids
+    }
+
+
 def _translate(
     tokens: dict[int, SurfaceForm],
-    dictionary: Dictionary,
+    dictionary: Dictionary | None,
     index: TokenIndex,
     source: TokenizerTokens,
-    translations: Translations,
-) -> list[tuple[int, Mean]]:
+    settings: TransplantConfig,
+) -> dict[int, Match]:
     """The tokens that are words of the dictionary with a translation that the source can write."""
+    if dictionary is None:
+        return {}
     wanted = {
         number: words
         for number, form in tokens.items()
@@ -195,15 +219,17 @@ def _translate(
     for word in dict.fromkeys(word for words in wanted.values() for word in words):
         found = index.find_spelling(SurfaceForm(word, starts_word=True))
         means[word] = {} if found is None else {found.id: 1.0}
-    split = [word for word, mean in means.items() if not mean]
+    means_of_subwords = settings.translation_subwords and not settings.strict
+    split = [word for word, mean in means.items() if not mean] if means_of_subwords else []
     subwords = source.subwords([SurfaceForm(word, starts_word=True) for word in split])
     for word, ids in zip(split, subwords, strict=True):
         means[word] = _mean([{one: 1.0} for one in ids])
-    translated = []
+    translated: dict[int, Match] = {}
     for number, words in wanted.items():
         usable = [means[word] for word in words if means[word]]
         if usable:
-            translated.append((number, _mean(usable if translations == "mean" else usable[:1])))
+            chosen = usable if settings.translations == "mean" else usable[:1]
+            translated[number] = "dictionary", _mean(chosen)
     return translated
 
 

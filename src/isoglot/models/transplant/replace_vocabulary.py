@@ -39,7 +39,14 @@ def replace_vocabulary(
         model = AutoModelForMaskedLM.from_config(
             config, attn_implementation=PACKED_ATTENTION, dtype=torch.float32
         )
-    new = Encoder(model, encoder.settings, attention_dropout=encoder.attention_dropout)
+    new = Encoder(
+        model,
+        encoder.settings,
+        languages=encoder.language_codes,
+        attention_dropout=encoder.attention_dropout,
+    )
+    if encoder.languages is not None and new.languages is not None:
+        new.languages.load_state_dict(encoder.languages.state_dict())
     vocabulary_tensors = tensors_depending_on(encoder.model.config, "vocab_size")
     position_tensors = tensors_depending_on(encoder.model.config, "max_position_embeddings")
     copy_body = settings.initialize in ("body", "both")
@@ -61,7 +68,8 @@ def replace_vocabulary(
         else:
             state[name] = tensor
     model.load_state_dict(state)
-    model.eval()
+    new.pooler = encoder.pooler if copy_body else {}
+    new.eval()
     return new
 
 

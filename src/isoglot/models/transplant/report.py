@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from isoglot.atomic import write_json
 from isoglot.models.transplant.dictionary import FileCounts
 from isoglot.models.transplant.matching import MATCH_KINDS
+from isoglot.models.transplant.used_tokens import WordSplits
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from isoglot.models.encoder import Encoder
@@ -57,6 +59,8 @@ class TransplantReport:
     notes: list[str]
     """Sentences on positions, and on everything that a user may not expect."""
     dictionaries: list[FileCounts]
+    splits: list[WordSplits]
+    """Tokens per word of the texts that words were chosen from, before and after."""
 
     def write(self, folder: Path) -> None:
         """Write it into a model's folder."""
@@ -72,6 +76,7 @@ def build_report(
     target: TokenizerTokens,
     notes: list[str],
     dictionary: Dictionary | None = None,
+    splits: Sequence[WordSplits] = (),
 ) -> TransplantReport:
     """Build the report of a new model."""
     counts = Counter(matches.kinds)
@@ -85,6 +90,7 @@ def build_report(
         after=ParameterCount.of(after),
         notes=notes,
         dictionaries=[] if dictionary is None else dictionary.counts,
+        splits=list(splits),
     )
 
 

@@ -12,19 +12,21 @@ other languages.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from isoglot.atomic import write_errors
 from isoglot.errors import ModelError, require
+from isoglot.folders import model_folder, tokenizer_folder
 from isoglot.models import language_embeddings
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
 from isoglot.models.export import export_encoder
-from isoglot.models.loading import SUPPORTED_MODELS
+from isoglot.models.loading import check_is_encoder, load_config
+from isoglot.models.model_card import front_matter
 from isoglot.models.transplant.build_tokenizer import (
     add_required_tokens,
     grow_tokenizer,
@@ -32,33 +34,30 @@ from isoglot.models.transplant.build_tokenizer import (
 )
 from isoglot.models.transplant.config import TransplantConfig
 from isoglot.models.transplant.dictionary import expand_patterns, read_dictionaries
-from isoglot.models.transplant.matching import Matches, match_tokens
+from isoglot.models.transplant.matching import Matches, TokenIndex, match_tokens
 from isoglot.models.transplant.replace_vocabulary import describe_positions, replace_vocabulary
 from isoglot.models.transplant.report import TransplantReport, build_report
-from isoglot.models.transplant.tokens import TokenizerTokens
-from isoglot.models.transplant.used_tokens import count_tokens
+from isoglot.models.transplant.tokens import SurfaceForm, TokenizerTokens
+from isoglot.models.transplant.used_tokens import (
+    compare_splits,
+    count_tokens,
+    most_split_words,
+    new_words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from isoglot.models.transplant.dictionary import Dictionary
 
-_TRANSPLANT_CARD = """\
----
-library_name: transformers
-pipeline_tag: fill-mask
-tags:
-- isoglot
-- cross-lingual
----
-
-# {name}
-
-The model `{source}` with the vocabulary of `{target}`, transplanted with Isoglot. Its new
-embeddings are not trained yet; transplant.json counts where they come from.
-"""
-_GROW_CARD = "# {name}\n\nThe model `{source}` with {number:,} more words, added with Isoglot.\n"
-_TRIM_CARD = "# {name}\n\nThe model `{source}`, trimmed with Isoglot to {size:,} tokens.\n"
+_CARD = front_matter("fill-mask") + "\n\n# {name}\n\n"
+_TRANSPLANT_CARD = (
+    _CARD
+    + "The model `{source}` with the vocabulary of `{target}`, transplanted with Isoglot. Its "
+    "new\nembeddings are not trained yet; transplant.json counts where they come from.\n"
+)
+_GROW_CARD = _CARD + "The model `{source}` with {number:,} more words, added with Isoglot.\n"
+_TRIM_CARD = _CARD + "The model `{source}`, trimmed with Isoglot to {size:,} tokens.\n"
 
 
 def transplant(
@@ -66,46 +65,91 @@ def transplant(
 ) -> TransplantReport:
     """Give a model the vocabulary of another tokenizer, and write it."""
     settings = settings or TransplantConfig()
-    target, dictionary = TokenizerTokens.open(tokenizer), _load_dictionary(settings)
+    folder = tokenizer_folder(tokenizer)
+    target, dictionary = TokenizerTokens.open(folder), _load_dictionary(settings, source)
     encoder, tokens = _load_source(source)
     new, report = _transfer_vocabulary(encoder, tokens, target, dictionary, settings)
     card = _TRANSPLANT_CARD.format(name=out.name, source=source.name, target=tokenizer.name)
-    _write_model(new, out, source=source, tokenizer_folder=tokenizer, card=card, report=report)
+    export_encoder(new, out, tokenizer_folder=folder, card=card, add_files=report.write)
     return report
 
 
 def grow(
-    source: Path, out: Path, words: Sequence[str], settings: TransplantConfig | None = None
+    source: Path,
+    out: Path,
+    words: Sequence[str] = (),
+    settings: TransplantConfig | None = None,
+    *,
+    texts: Sequence[Path] = (),
+    number: int = 5000,
 ) -> TransplantReport:
-    """Add words to a model, and write it.
+    """Add words, and the `number` words of texts that save most tokens; write the model.
 
-    The embedding of a new word comes from a match, a translation or the mean of its subwords.
+    The embedding of a new word comes from a translation, a match or the mean of its subwords.
     """
     settings = settings or TransplantConfig(fallback="subwords")
     require(
         settings.initialize == "both",
         f"initialize: {settings.initialize} would lose the model that is to grow. Leave it out.",
     )
+    tokens = TokenizerTokens.open(model_folder(source))
+    new, notes = _choose_words(tokens, words, texts, number)
+    dictionary = _load_dictionary(settings, source)
     encoder, tokens = _load_source(source)
-    new_words = [word for word in dict.fromkeys(words) if word not in tokens.ids]
-    if not new_words:
-        raise ModelError("There is no word to add: the model has a token for each of them already.")
-    for word in new_words:
-        if word != word.strip() or len(word.split()) != 1:
-            raise ModelError(f"{word!r} is not one word. Give a word on each line.")
-    dictionary = _load_dictionary(settings)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        target = grow_tokenizer(tokens, new_words, folder)
-        new, report = _transfer_vocabulary(encoder, tokens, target, dictionary, settings)
-        card = _GROW_CARD.format(name=out.name, source=source.name, number=len(new_words))
-        _write_model(new, out, source=source, tokenizer_folder=folder, card=card, report=report)
+        with write_errors(folder):
+            target = grow_tokenizer(tokens, new, folder)
+        matches = match_tokens(
+            tokens, target, dictionary, settings, first_translated=tokens.vocabulary.size
+        )
+        grown = replace_vocabulary(encoder, matches, target.vocabulary, settings)
+        report = build_report(
+            encoder,
+            grown,
+            matches,
+            source=tokens,
+            target=target,
+            notes=[*notes, describe_positions(encoder, grown)],
+            dictionary=dictionary,
+            splits=compare_splits(tokens, target, texts),
+        )
+        card = _GROW_CARD.format(name=out.name, source=source.name, number=len(new))
+        export_encoder(grown, out, tokenizer_folder=folder, card=card, add_files=report.write)
     return report
+
+
+def _choose_words(
+    tokens: TokenizerTokens, words: Sequence[str], texts: Sequence[Path], number: int
+) -> tuple[list[str], list[str]]:
+    """The words to add, and sentences on those that are not added."""
+    for word in words:
+        if word != word.strip() or len(word.split()) != 1:
+            raise ModelError(f"{word!r} is not one word. Give a word on each line.")
+    new, others = new_words(tokens, words)
+    notes = []
+    if others:
+        reasons = ", ".join(f"{count:,} are {reason}" for reason, count in others.items())
+        notes.append(f"{others.total():,} of the words are not added: {reasons}.")
+    if texts:
+        chosen = most_split_words(tokens, texts, number)
+        if len(chosen) < number:
+            notes.append(
+                f"{len(chosen):,} words of the text are added, not {number:,}: it has no more that "
+                "are split into several tokens and can become one."
+            )
+        new = list(dict.fromkeys([*new, *chosen]))
+    if not new:
+        raise ModelError(
+            "There is no word to add: the model has a token for each of them already. "
+            + " ".join(notes)
+        )
+    return new, notes
 
 
 def trim(source: Path, out: Path, *, texts: Sequence[Path], min_count: int = 1) -> TransplantReport:
     """Keep the tokens that occur at least `min_count` times in the texts; write the model."""
-    counts = count_tokens(TokenizerTokens.open(source), texts)
+    counts = count_tokens(TokenizerTokens.open(model_folder(source)), texts)
     return trim_to_tokens(source, out, np.flatnonzero(counts >= min_count).tolist())
 
 
@@ -115,12 +159,13 @@ def trim_to_tokens(source: Path, out: Path, wanted: Iterable[int]) -> Transplant
     kept = add_required_tokens(tokens, wanted)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        target = trim_tokenizer(tokens, kept, folder)
+        with write_errors(folder):
+            target = trim_tokenizer(tokens, kept, folder)
         matches = Matches.copies(kept)
         new = replace_vocabulary(encoder, matches, target.vocabulary, TransplantConfig())
         report = build_report(encoder, new, matches, source=tokens, target=target, notes=[])
         card = _TRIM_CARD.format(name=out.name, source=source.name, size=len(kept))
-        _write_model(new, out, source=source, tokenizer_folder=folder, card=card, report=report)
+        export_encoder(new, out, tokenizer_folder=folder, card=card, add_files=report.write)
     return report
 
 
@@ -136,13 +181,7 @@ def _transfer_vocabulary(
         size = target.vocabulary.size
         matches = Matches.of(["random"] * size, [{}] * size)
     else:
-        matches = match_tokens(
-            source,
-            target,
-            dictionary,
-            fallback=settings.fallback,
-            translations=settings.translations,
-        )
+        matches = match_tokens(source, target, dictionary, settings)
     new = replace_vocabulary(encoder, matches, target.vocabulary, settings)
     report = build_report(
         encoder,
@@ -156,25 +195,31 @@ def _transfer_vocabulary(
     return new, report
 
 
-def _load_dictionary(settings: TransplantConfig) -> Dictionary | None:
+def _load_dictionary(settings: TransplantConfig, source: Path) -> Dictionary | None:
     """The dictionaries that the settings name, as one; none where they name none."""
     if not settings.dictionaries:
         return None
+    files = expand_patterns(settings.dictionaries)
+    index = TokenIndex(TokenizerTokens.open(model_folder(source)), boundary=False)
     return read_dictionaries(
-        expand_patterns(settings.dictionaries),
+        files,
         source_column=settings.source_column,
         max_malformed_ratio=settings.max_malformed_ratio,
+        is_source_word=lambda word: (
+            index.find_spelling(SurfaceForm(word, starts_word=True)) is not None
+        ),
     )
 
 
 def _load_source(folder: Path) -> tuple[Encoder, TokenizerTokens]:
     """A masked language model with an embedding for each token of its tokenizer."""
-    if not (folder / "config.json").is_file():
-        raise ModelError(f"{folder} holds no model. Name a Hugging Face model folder.")
-    _check_is_masked_lm(folder)
+    folder = model_folder(folder)
+    check_is_encoder(str(folder), load_config(str(folder)))
     tokens = TokenizerTokens.open(folder)
-    settings = ModelConfig(init_from=str(folder), language_embeddings="none")
-    encoder = Encoder.from_pretrained(str(folder), settings)
+    use: Any = language_embeddings.used_on(folder) or "none"
+    settings = ModelConfig(init_from=str(folder), language_embeddings=use)
+    codes = language_embeddings.codes_of(folder)
+    encoder = Encoder.from_pretrained(str(folder), settings, languages=codes)
     if encoder.vocabulary_size < tokens.vocabulary.size:
         raise ModelError(
             f"{folder} has {encoder.vocabulary_size} embeddings and a tokenizer of "
@@ -182,37 +227,3 @@ def _load_source(folder: Path) -> tuple[Encoder, TokenizerTokens]:
             "into the folder."
         )
     return encoder.eval(), tokens
-
-
-def _write_model(
-    encoder: Encoder,
-    out: Path,
-    *,
-    source: Path,
-    tokenizer_folder: Path,
-    card: str,
-    report: TransplantReport,
-) -> None:
-    """Write the new model, with its report and the source's language embeddings, if any."""
-    export_encoder(encoder, out, tokenizer_folder=tokenizer_folder, card=card)
-    report.write(out)
-    languages = source / language_embeddings.FILE
-    if languages.is_file():
-        shutil.copyfile(languages, out / languages.name)
-
-
-def _check_is_masked_lm(folder: Path) -> None:
-    """Refuse a decoder by name: transformers' own message would list all masked language models."""
-    from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoConfig
-
-    try:
-        config = AutoConfig.from_pretrained(
-            str(folder), local_files_only=True, trust_remote_code=False
-        )
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(f"{folder}/config.json is not a model's config: {error}") from error
-    if type(config) not in MODEL_FOR_MASKED_LM_MAPPING:
-        raise ModelError(
-            f"{folder} is a {config.model_type} model, not a masked language model: it reads text "
-            f"in one direction only, or has no LM head. {SUPPORTED_MODELS}"
-        )

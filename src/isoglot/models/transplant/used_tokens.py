@@ -1,8 +1,9 @@
-"""The tokens that text files use, and the words in them that a tokenizer splits."""
+"""The tokens that text files use, the words in them that a tokenizer splits, tokens per word."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,13 @@ import numpy as np
 from isoglot.corpus.cleaning.sentences import normalize_text
 from isoglot.corpus.reading.files import read_lines
 from isoglot.corpus.reading.reader import Skipped
+from isoglot.corpus.tokenization.encode import count_words
 from isoglot.corpus.tokenization.hf_tokenizer import flatten_ids
 from isoglot.errors import ModelError
 from isoglot.models.transplant.tokens import SurfaceForm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from isoglot.models.transplant.tokens import TokenizerTokens
@@ -42,7 +44,8 @@ def count_tokens(tokens: TokenizerTokens, files: Sequence[Path]) -> LongArray:
 def most_split_words(tokens: TokenizerTokens, files: Sequence[Path], number: int) -> list[str]:
     """The words of these files that would save most tokens as tokens of their own, best first.
 
-    A word saves its count times the number of its subwords less one.
+    A word saves its count times the number of its subwords less one. Words that cannot be added
+    (`new_words`) are not among them.
     """
     counts: Counter[str] = Counter()
     for file in files:
@@ -50,11 +53,57 @@ def most_split_words(tokens: TokenizerTokens, files: Sequence[Path], number: int
             counts.update(
                 word for raw in line.split() if (word := _strip_punctuation(raw)).isalpha()
             )
-    words = list(counts)
-    split = tokens.encode([tokens.as_text(SurfaceForm(word, starts_word=True)) for word in words])
-    saved = {word: counts[word] * (len(ids) - 1) for word, ids in zip(words, split, strict=True)}
-    useful = [word for word in words if saved[word] > 0]
-    return sorted(useful, key=lambda word: -saved[word])[:number]
+    words, _ = new_words(tokens, counts)
+    split = zip(words, _split(tokens, words), strict=True)
+    saved = {word: counts[word] * (len(ids) - 1) for word, ids in split if len(ids) > 1}
+    return sorted(saved, key=lambda word: -saved[word])[:number]
+
+
+def new_words(tokens: TokenizerTokens, words: Iterable[str]) -> tuple[list[str], Counter[str]]:
+    """The words that can become tokens, each once, and how many others there are by reason."""
+    given = list(dict.fromkeys(words))
+    new, others = [], Counter[str]()
+    for word, ids in zip(given, _split(tokens, given), strict=True):
+        if len(ids) == 1 and ids[0] != tokens.unknown:
+            others["one token already"] += 1
+        elif word in tokens.ids:
+            others["spelled like a token inside words, whose vector they would share"] += 1
+        else:
+            new.append(word)
+    return new, others
+
+
+def _split(tokens: TokenizerTokens, words: Sequence[str]) -> list[list[int]]:
+    """The ids of whole words."""
+    return tokens.encode([tokens.as_text(SurfaceForm(word, starts_word=True)) for word in words])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordSplits:
+    """How many tokens the words of a text are split into, before and after growing."""
+
+    file: str
+    words: int
+    before: int
+    """Tokens before."""
+    after: int
+    """Tokens after."""
+
+
+def compare_splits(
+    before: TokenizerTokens, after: TokenizerTokens, files: Sequence[Path]
+) -> list[WordSplits]:
+    """The words and tokens of each file under two tokenizers."""
+    found = []
+    for file in files:
+        words = old = new = 0
+        lines = _sentences(file)
+        while batch := list(islice(lines, _LINES_PER_BATCH)):
+            words += count_words(batch)
+            old += sum(map(len, before.encode(batch)))
+            new += sum(map(len, after.encode(batch)))
+        found.append(WordSplits(file=str(file), words=words, before=old, after=new))
+    return found
 
 
 def read_words(file: Path) -> list[str]:

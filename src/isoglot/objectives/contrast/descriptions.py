@@ -11,22 +11,26 @@ layers without bias (Eq. 1 and 2, 3 and 4).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from isoglot.errors import require
+from isoglot.errors import ModelError, require
+from isoglot.models.objective_heads import FILE as HEADS_FILE
+from isoglot.models.objective_heads import ObjectiveHead
 from isoglot.objectives.contrast.info_nce import Negatives, in_batch_negatives
 from isoglot.objectives.contrast.momentum import Queue, QueueModule
 from isoglot.objectives.contrast.pooling import (
     ContrastObjective,
+    Pooling,
     Projection,
     ProjectionConfig,
 )
 from isoglot.objectives.masking import build_sequence
+from isoglot.ranges import Range, Temperature
 
 if TYPE_CHECKING:
     from isoglot.models.encoder import Encoder
@@ -37,9 +41,9 @@ if TYPE_CHECKING:
 class DescriptionObjective(ContrastObjective):
     """The settings of objectives that find descriptions."""
 
-    temperature: float = 1.0
+    temperature: Temperature = 1.0
     """Dot products are divided by it; XLM-K has none."""
-    projection_size: int | None = None
+    projection_size: Annotated[int | None, Range(1, 2**17)] = None
     """Width of the contrasted vectors; none means the encoder's."""
     normalize: bool = False
     """L2-normalise the contrasted vectors; XLM-K does not."""
@@ -47,10 +51,6 @@ class DescriptionObjective(ContrastObjective):
     @override
     def __post_init__(self) -> None:
         ContrastObjective.__post_init__(self)
-        size = self.projection_size
-        require(
-            size is None or size >= 1, f"{self.name}.projection_size must be 1 or more, or none"
-        )
         # filled beforehand, it would hold keys of an encoder that has since been trained
         require(self.queue.start != "filled", f"{self.name}.queue.start must be random or empty")
 
@@ -63,8 +63,22 @@ class DescriptionContrast(QueueModule):
     ) -> None:
         super().__init__()
         self.layer = settings.layer
+        self._head_settings: dict[str, Any] = {
+            "layer": settings.layer,
+            "pooling": settings.pooling,
+            "projection_size": settings.projection_size or encoder.hidden_size,
+            "normalize": settings.normalize,
+            "temperature": settings.temperature,
+            "batch_norm": batch_norm,
+        }
         self.query_head, self.key_head = (
-            build_head(settings, encoder.hidden_size, batch_norm=batch_norm) for _ in range(2)
+            build_head(
+                settings.projection_size,
+                encoder.hidden_size,
+                normalize=settings.normalize,
+                batch_norm=batch_norm,
+            )
+            for _ in range(2)
         )
         self.queue = None
         if settings.queue.size:
@@ -76,6 +90,12 @@ class DescriptionContrast(QueueModule):
         if self.queue is None:
             return found
         return found.join(self.queue.negatives(len(keys)))
+
+    @override
+    def exported_head(self) -> ObjectiveHead:
+        weights = self.state_dict()
+        kept = {name: weights[name] for name in weights if not name.startswith("queue.")}
+        return ObjectiveHead(self._head_settings, kept)
 
 
 class BatchNormHead(nn.Module):
@@ -104,14 +124,63 @@ class BatchNormHead(nn.Module):
 
 
 def build_head(
-    settings: DescriptionObjective, hidden: int, *, batch_norm: bool
+    size: int | None, hidden: int, *, normalize: bool, batch_norm: bool
 ) -> Projection | BatchNormHead:
     """W2·ReLU(W1·), with batch normalisation if asked."""
-    size = settings.projection_size
     if batch_norm:
         return BatchNormHead(hidden, size or hidden)
-    where: Literal["after", "none"] = "after" if settings.normalize else "none"
+    where: Literal["after", "none"] = "after" if normalize else "none"
     return Projection(ProjectionConfig(layers=2, size=size, bias=False, normalize=where), hidden)
+
+
+class TrainedHeads(nn.Module):
+    """The exported heads of one objective, to score with: `query`, `key` and, maybe, relations."""
+
+    relations: Tensor | None
+    """(relations, D) the embeddings of the relations; none for masked entity prediction."""
+
+    def __init__(self, head: ObjectiveHead, hidden: int) -> None:
+        """`hidden` is the width of the encoder; a `ModelError` if the weights do not fit it."""
+        super().__init__()
+        told = head.settings
+        try:
+            self.layer: int | None = told["layer"]
+            self.pooling: Pooling = told["pooling"]
+            self.relation_numbers: tuple[int, ...] = tuple(told.get("relations", ()))
+            for name in ("query_head", "key_head"):
+                own = build_head(
+                    told["projection_size"],
+                    hidden,
+                    normalize=told["normalize"],
+                    batch_norm=told["batch_norm"],
+                )
+                weights = {
+                    key.removeprefix(f"{name}."): tensor
+                    for key, tensor in head.tensors.items()
+                    if key.startswith(f"{name}.")
+                }
+                own.load_state_dict(weights)
+                self.add_module(name, own)
+        except (KeyError, TypeError, RuntimeError) as error:
+            raise ModelError(
+                f"{HEADS_FILE} does not fit its encoder of width {hidden} ({error}). Export the "
+                "model again."
+            ) from error
+        self.register_buffer("relations", head.tensors.get("relations.weight"))
+        self.eval()
+
+    def query(self, states: Tensor, relations: Tensor | None = None) -> Tensor:
+        """Queries of states (n, D); with rows of `relations` (n,), those of subjects."""
+        if relations is not None:
+            assert self.relations is not None, "the heads of object entailment"
+            states = states + self.relations[relations]
+        vectors: Tensor = self.get_submodule("query_head")(states)
+        return vectors
+
+    def key(self, states: Tensor) -> Tensor:
+        """Keys of descriptions' states (n, D)."""
+        vectors: Tensor = self.get_submodule("key_head")(states)
+        return vectors
 
 
 def description_sequence(

@@ -34,13 +34,22 @@ class ContrastResult:
     losses: Tensor
     """(n,) the loss of each query."""
     correct: Tensor
-    """(n,) 1 where the query's key scores at least as high as every candidate, else 0."""
+    """(n,) 1 where the query's key scores higher than every candidate, 0 where one scores higher;
+    1 / k where k score the same, which is what guessing among them gives."""
+    chance: Tensor
+    """(n,) the accuracy of guessing: 1 / (candidates + 1)."""
 
     def mean_with(self, other: ContrastResult) -> ContrastResult:
         """The means of two directions (a symmetric loss)."""
         return ContrastResult(
-            losses=(self.losses + other.losses) / 2, correct=(self.correct + other.correct) / 2
+            losses=(self.losses + other.losses) / 2,
+            correct=(self.correct + other.correct) / 2,
+            chance=(self.chance + other.chance) / 2,
         )
+
+    def metrics(self) -> dict[str, Tensor]:
+        """The sums of accuracy and chance, for a `LossSum`."""
+        return {"accuracy": self.correct.sum(), "chance": self.chance.sum()}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,8 +94,14 @@ def info_nce(
         others = others.masked_fill(negatives.excluded, float("-inf"))
         scores = torch.cat([own, others], dim=1)
         losses = scores.logsumexp(dim=1) - own[:, 0]
-    correct = (scores.detach() <= own.detach()).all(dim=1)
-    return ContrastResult(losses=losses, correct=correct.to(losses.dtype))
+    highest = (scores.detach() <= own.detach()).all(dim=1)
+    ties = (scores.detach() == own.detach()).sum(dim=1).clamp(min=1)
+    chance = 1 / (1 + (~negatives.excluded).sum(dim=1))
+    return ContrastResult(
+        losses=losses,
+        correct=highest.to(losses.dtype) / ties,
+        chance=chance.to(losses.dtype),
+    )
 
 
 def in_batch_negatives(keys: Tensor, items: Tensor, *, deduplicate: bool) -> Negatives:

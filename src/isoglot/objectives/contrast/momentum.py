@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
 import torch.distributed as dist
@@ -22,9 +22,9 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 from typing_extensions import override
 
-from isoglot.errors import require
 from isoglot.objectives.base import ForwardResult, LossSum, ObjectiveModule
 from isoglot.objectives.contrast.info_nce import NO_ITEM, Negatives
+from isoglot.ranges import NumSteps, Range, check_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,19 +34,17 @@ if TYPE_CHECKING:
 class MomentumConfig:
     """The momentum of a moving average."""
 
-    value: float = 0.999
+    value: Annotated[float, Range(0, 1, below=True)] = 0.999
     """The momentum m, from the end of its schedule on."""
     schedule: Literal["constant", "linear", "exponential"] = "constant"
     """`linear` and `exponential` (in 1 - m) go from `initial_value` to `value`."""
-    initial_value: float = 0.9
+    initial_value: Annotated[float, Range(0, 1, below=True)] = 0.9
     """The momentum of the first step, unless the schedule is constant."""
-    schedule_steps: int = 1000
+    schedule_steps: NumSteps = 1000
     """Steps of the schedule."""
 
     def __post_init__(self) -> None:
-        for name, value in (("value", self.value), ("initial_value", self.initial_value)):
-            require(0 <= value < 1, f"momentum.{name} must be from 0 to below 1")
-        require(self.schedule_steps >= 1, "momentum.schedule_steps must be 1 or more")
+        check_ranges(self)
 
     def at(self, step: int) -> float:
         """The momentum of a step, counted from 0."""
@@ -103,13 +101,13 @@ class MomentumEncoder(nn.Module):
 class QueueConfig:
     """The number of keys, and what a queue holds before it is full."""
 
-    size: int = 32_000
+    size: Annotated[int, Range(0, 2**24)] = 32_000
     """Keys kept; 0 means no queue."""
     start: Literal["random", "empty", "filled"] = "random"
     """Random vectors (MoCo), nothing, or keys encoded before the first step (InfoXLM)."""
 
     def __post_init__(self) -> None:
-        require(self.size >= 0, "queue.size must not be negative")
+        check_ranges(self)
 
 
 class Queue(nn.Module):
@@ -209,7 +207,7 @@ class QueueModule(ObjectiveModule):
         """The loss of a micro-batch without draws, which holds no keys."""
         if self.queue is not None:
             self.queue.hold_none()
-        return result.empty_loss()
+        return result.empty_loss("accuracy", "chance")
 
 
 def gather_micro_batches(micro: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from typing_extensions import override
 
-from isoglot.errors import RecipeError, require
+from isoglot.errors import RecipeError
 from isoglot.objectives.base import Objective
 from isoglot.objectives.contrast.momentum import QueueConfig
+from isoglot.ranges import Range, Temperature, check_ranges
 
 if TYPE_CHECKING:
     from isoglot.models.encoder import Encoder
@@ -34,15 +35,12 @@ class ContrastObjective(Objective):
 
     pooling: Pooling = "cls"
     """A sentence's vector: the state of its first token, or the mean over all of its tokens."""
-    layer: int | None = None
+    layer: Annotated[int | None, Range(-1000, 1000)] = None
     """The layer whose hidden states are read (0: the embeddings); none means the last."""
-    temperature: float = 0.05
+    temperature: Temperature = 0.05
     """Dot products are divided by it."""
     queue: QueueConfig = field(default_factory=QueueConfig)
     """Keys of earlier steps as negatives."""
-
-    def __post_init__(self) -> None:
-        require(self.temperature > 0, f"{self.name}.temperature must be above 0")
 
     @override
     def lengths(self, sizes: IntArray) -> IntArray:
@@ -98,7 +96,7 @@ class ProjectionConfig:
 
     layers: Literal[0, 1, 2] = 2
     """Two layers with a ReLU between, one linear map, or none."""
-    size: int | None = 300
+    size: Annotated[int | None, Range(1, 2**17)] = 300
     """Width of the projected vectors; none means the encoder's."""
     bias: bool = False
     """Give its layers biases."""
@@ -106,7 +104,7 @@ class ProjectionConfig:
     """L2 normalisation before the projection, after it, or none."""
 
     def __post_init__(self) -> None:
-        require(self.size is None or self.size >= 1, "projection.size must be 1 or more, or none")
+        check_ranges(self)
 
 
 class Projection(nn.Module):

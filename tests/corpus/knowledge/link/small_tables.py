@@ -25,6 +25,8 @@ class Page:
     id: int
     title: str
     lead: str | None = "It is something."
+    opening: str | None = None
+    """The lead and what follows; none: there is nothing behind the lead."""
     redirect: str | None = None
     kind: str = ""
     sentences: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
@@ -32,7 +34,7 @@ class Page:
 
     def row(self) -> tuple[Any, ...]:
         kind = self.kind or ("redirect" if self.redirect else "article")
-        return self.id, self.title, self.redirect, kind, self.lead
+        return self.id, self.title, self.redirect, kind, self.opening or self.lead, self.lead
 
     def rows(self) -> list[tuple[Any, ...]]:
         found = []

@@ -194,6 +194,39 @@ def test_an_interrupted_run_goes_on_where_it_was(corpus, tables, knowledge, stag
     assert ("triples" in joined) == (stage is not write_store)
 
 
+@pytest.mark.parametrize("described_by", ["page", "lead"])
+def test_a_page_describes_by_its_first_tokens_or_by_its_lead_alone(corpus, tmp_path, described_by):
+    """XLM-K takes the first 256 tokens of a page, wherever its lead ends."""
+    long = "Paris ist die Hauptstadt . " * 100
+    pages = [
+        Page(1, "A", "Europa ist hier.", opening="Europa ist hier. Paris ist dort."),
+        Page(2, "B", "", opening="Paris ist dort."),
+        Page(3, "C", "Europa.", opening=long),
+    ]
+    sitelinks = [(number, "de", title) for number, title in ((10, "A"), (20, "B"), (30, "C"))]
+    tables = write_tables(tmp_path / "tables", {"de": pages}, sitelinks=sitelinks)
+    config = LinkConfig(heldout_share=0, description=described_by)
+    about = link(config, tables, corpus)
+    found = Corpus.open(corpus).knowledge.descriptions("de")
+    texts = [said(corpus, found[n]) for n in range(about.entities)]  # type: ignore[arg-type]
+    if described_by == "lead":
+        assert texts == ["Europa ist hier.", "Europa."]
+        assert about.dropped["descriptions/de"] == {"no text": 1}
+    else:
+        assert texts[:2] == ["Europa ist hier. Paris ist dort.", "Paris ist dort."]
+        assert len(found[2]) == 256  # type: ignore[arg-type]
+        assert texts[2].startswith("Paris ist die Hauptstadt . Paris")
+        assert about.dropped["descriptions/de"] == {}
+
+
+def test_tables_of_an_earlier_version_are_refused_in_a_sentence(corpus, tables, tmp_path):
+    old = Path(shutil.copytree(tables, tmp_path / "old"))
+    for shard in old.glob("wikipedia/*/pages-*.parquet"):
+        pq.write_table(pq.read_table(shard).drop_columns(["opening"]), shard)
+    with pytest.raises(CorpusError, match=r"no column 'opening'.*knowledge extract"):
+        link(ALL, old, corpus)
+
+
 def test_other_settings_begin_anew(corpus, tables):
     link(ALL, tables, corpus)
     about = link(
@@ -265,7 +298,7 @@ def test_a_wiki_reads_back_as_it_was(corpus, wiki, tmp_path, monkeypatch):
     described = {p.id: p for p in wiki["en"] if not p.redirect and p.id % 2 == 0 and p.lead}
     known = {100 + n for n in described}
     assert set(knowledge.entities["item"].tolist()) == known
-    assert about.dropped["descriptions/en"]["no lead"] > 0
+    assert about.dropped["descriptions/en"]["no text"] > 0
     assert mentions_of(corpus, knowledge, "en") == naive_mentions(wiki["en"], known)
     assert mentions_of(corpus, knowledge, "de") == naive_mentions(wiki["de"], known)
     for number, item in enumerate(knowledge.entities["item"].tolist()):
@@ -342,8 +375,9 @@ def test_faults_are_said(corpus, tables, tmp_path):
         link(LinkConfig(languages=("ed",)), tables, corpus)
     with pytest.raises(CorpusError, match=r"interrupted: it has no counts\.json"):
         link(ALL, tmp_path, corpus)
+    (tmp_path / "empty").mkdir()
     with pytest.raises(CorpusError, match="is not a prepared corpus"):
-        link(ALL, tables, tmp_path)
+        link(ALL, tables, tmp_path / "empty")
     some = Path(shutil.copytree(tables, tmp_path / "some"))
     for shard in (some / "wikidata").glob("sitelinks-*"):
         shard.unlink()
@@ -352,7 +386,7 @@ def test_faults_are_said(corpus, tables, tmp_path):
     shutil.rmtree(some / "wikidata")
     with pytest.raises(CorpusError, match="was extracted without Wikidata"):
         link(ALL, some, corpus)
-    with pytest.raises(RecipeError, match="max_redirects must be 1 or more"):
+    with pytest.raises(RecipeError, match="max_redirects must be from 1"):
         LinkConfig(max_redirects=0)
 
 
@@ -369,7 +403,7 @@ def test_knowledge_of_another_tokenizer_is_refused_and_made_anew(linked, tables,
         tokenizer=TokenizerConfig(vocab_size=350),
         heldout_share=0.0,
     )
-    prepare(config, folder, base=tables)
+    prepare(config, folder, base=tables, overwrite=True)
     corpus = Corpus.open(folder)
     with pytest.raises(CorpusError, match="written with another tokenizer"):
         _ = corpus.knowledge

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from isoglot.corpus.knowledge.markup.sentences import SentenceSplitter
 from isoglot.corpus.knowledge.markup.text import LinkedText, MarkupCleaner
 from isoglot.corpus.knowledge.mediawiki import Site
+from isoglot.corpus.knowledge.wikipedia import _redirect, is_disambiguation
 
 SPACES = {"file": 6, "datei": 6, "category": 14, "user": 2, "wikipedia": 4, "portal": 100}
 
@@ -151,3 +152,52 @@ def test_time_is_in_proportion_to_length(mark):
 
     short, long = (min(seconds(repeats) for _ in range(3)) for repeats in (4000, 32_000))
     assert long < 3 * 8 * max(short, 0.0005), "8 times the length takes 8 times the time, not 64"
+
+
+LONG = {
+    "unclosed files": "[[File:a\n",
+    "nested files": "[[File:a|[[",
+    "tables closed as templates": "\n{|}}",
+    "table marks in one line": "a{|",
+    "templates in a row": "{{a}} ",
+    "templates and slashes": "{{a}}/",
+    "elisions in one line": "l'''a'' ",
+    "arguments": "|a",
+    "spaces": " ",
+    "url": "a",
+    "urls": "[//a",
+}
+START = {"arguments": "{{small|", "spaces": "{{", "url": "[//"}
+END = {"arguments": "}}"}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_time_is_linear_in_the_length_of_any_page(name):
+    """Four times the length takes about four times as long, not sixteen."""
+    clean = cleaner("en").clean
+
+    def seconds(size: int) -> float:
+        text = START.get(name, "") + LONG[name] * (size // len(LONG[name])) + END.get(name, "")
+        begin = time.process_time()
+        cleaned = clean(text)
+        is_disambiguation("A", text, frozenset())
+        _redirect("#a" + text)
+        list(SentenceSplitter("en").split(cleaned.lead))
+        return time.process_time() - begin
+
+    short = min(seconds(20_000) for _ in range(2))
+    assert seconds(80_000) < 10 * max(short, 0.005)
+
+
+def test_files_are_removed_with_their_captions_whatever_they_hold():
+    markup = (
+        "a [[File:x.png|thumb|of [[b|c]] and [[d]]]] e [[Image:y]] f [[File:open [[g]]\nh [[[i]]]"
+    )
+    cleaned = cleaner("en").clean(markup).lead
+    assert cleaned.text.split() == ["a", "e", "f", "h", "[i]"]
+    assert links(cleaned) == [("i", "I")]
+
+
+def test_templates_and_tables_close_their_own_kind_only():
+    markup = "a {{b {{c}} d\n{| e\n}} f\n|}\ng {{h}} i }} j"
+    assert cleaner("en").clean(markup).lead.text.split() == ["a", "f", "g", "i", "}}", "j"]

@@ -1,7 +1,7 @@
-"""Descriptions of entities: the lead of each page, tokenized one shard of pages at a time.
+"""Descriptions of entities: the opening of each page, tokenized one shard of pages at a time.
 
-XLM-K section 3.1: a Wikipedia page describes its entity, in the page's language, by its first 256
-tokens.
+XLM-K, Knowledge Construction, Multilingual Entity Description: a Wikipedia page describes its
+entity, in the page's language, by its first 256 tokens.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from isoglot.corpus.knowledge.link.joins import KEPT, NO_LEAD, NO_TOKENS, SPECIAL
+from isoglot.corpus.knowledge.link.joins import KEPT, NO_TEXT, NO_TOKENS, SPECIAL
 from isoglot.corpus.knowledge.link.tokenize import (
     TokenizeTask,
     contain_any,
@@ -37,10 +37,12 @@ _BATCH_ROWS = 8192
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeTask(TokenizeTask):
-    """The tokenization of the leads of one shard."""
+    """The tokenization of the openings of one shard."""
 
     pages: Path
-    """The shard: page, lead."""
+    """The shard: page, opening, lead."""
+    column: str
+    """`opening`, or `lead` for the text before the first heading alone."""
     entities: Path
     """Folder of the joined pages: page, item, status."""
 
@@ -49,19 +51,19 @@ def describe(task: DescribeTask) -> Path:
     """Writes the descriptions of one shard: item, tokens, in the order of pages."""
     if task.output.is_file():
         return task.output
-    pages = pq.read_table(task.pages, columns=["page", "lead"]).sort_by("page")
+    pages = pq.read_table(task.pages, columns=["page", task.column]).sort_by("page")
     joined = joined_rows(task.entities, task.shard, ("page", "status", "item"))
     assert joined.num_rows == pages.num_rows, "a row for every page"
     status = np.asarray(joined["status"], dtype=np.str_)
     counts = count_status(status[status != KEPT])
     kept = pa.array(status == KEPT)
-    leads, items = pages["lead"].filter(kept), joined["item"].filter(kept)
+    texts, items = pages[task.column].filter(kept), joined["item"].filter(kept)
     none = np.zeros(0, np.int32)
     tables = [pa.table({"item": pa.array(none, pa.int64()), "tokens": token_lists(none, none)})]
     encoder = HFEncoder(task.tokenizer)
     for first in range(0, len(items), _BATCH_TEXTS):
         batch = slice(first, first + _BATCH_TEXTS)
-        table, found = _describe(encoder, leads[batch], items[batch], task)
+        table, found = _describe(encoder, texts[batch], items[batch], task)
         tables.append(table)
         counts.update(found)
     write_shard(task.output, pa.concat_tables(tables), counts)
@@ -69,16 +71,16 @@ def describe(task: DescribeTask) -> Path:
 
 
 def _describe(
-    encoder: HFEncoder, leads: pa.ChunkedArray, items: pa.ChunkedArray, task: DescribeTask
+    encoder: HFEncoder, openings: pa.ChunkedArray, items: pa.ChunkedArray, task: DescribeTask
 ) -> tuple[pa.Table, Counter[str]]:
-    texts = [lead or "" for lead in leads.to_pylist()]
+    texts = [opening or "" for opening in openings.to_pylist()]
     ids, lengths = encoder.encode(texts)
     place = np.arange(len(ids)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     ids, lengths = ids[place < task.max_tokens], np.minimum(lengths, task.max_tokens)
     status = np.full(len(texts), KEPT, dtype="<U24")
     status[contain_any(ids, lengths, task.special)] = SPECIAL
     status[lengths == 0] = NO_TOKENS
-    status[[not text for text in texts]] = NO_LEAD
+    status[[not text for text in texts]] = NO_TEXT
     kept: BoolArray = status == KEPT
     table = pa.table(
         {

@@ -28,14 +28,14 @@ NO_SITELINK = "no sitelink"  # the page belongs to no item
 LOOP = "redirect loop"  # redirects lead in a circle, or further than `max_redirects`
 SELF_LINK = "self link"  # the target is the entity of the link's own page
 NO_DESCRIPTION = "no description"  # the entity has none in any wanted language
-NO_TOKENS = "no tokens"  # the tokenizer gives none for the anchor text (for the lead)
+NO_TOKENS = "no tokens"  # the tokenizer gives none for the anchor text (the page)
 TOO_LONG = "too long"  # the anchor text has more than `max_mention_tokens`
 SPECIAL = "special token"  # the text spells a special token that the tokenizer recognises
 SHARED = "shared token"  # the anchor text shares a token with the previous mention
 # of dropped pages and claims
 REPEATED = "repeated"  # the page is in two dumps, the claim in two statements
 REDIRECT = "redirect"  # the page is a redirect and describes nothing
-NO_LEAD = "no lead"  # the page has no text before its first section
+NO_TEXT = "no text"  # the page has none, or none before its first heading (`description: lead`)
 NO_SUBJECT = "subject without description"
 NO_OBJECT = "object without description"
 SELF_CLAIM = "subject is object"

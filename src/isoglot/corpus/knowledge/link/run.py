@@ -15,7 +15,7 @@ import shutil
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,9 @@ from isoglot.corpus.knowledge.link.write_store import write_store
 from isoglot.corpus.knowledge.store import FOLDER, MANIFEST, Knowledge
 from isoglot.corpus.knowledge.store_writer import MAX_DESCRIPTION_TOKENS
 from isoglot.corpus.storage.corpus import Corpus
-from isoglot.errors import CorpusError, require
+from isoglot.errors import CorpusError
+from isoglot.locks import lock_folder
+from isoglot.ranges import NumTokens, Range, Seed, check_ranges
 
 if TYPE_CHECKING:
     from isoglot.corpus.engine.runner import Progress
@@ -50,28 +52,25 @@ class LinkConfig:
 
     languages: tuple[str, ...] = ()
     """Wikipedias to use, by language code; empty: all that were extracted."""
-    max_redirects: int = 4
+    max_redirects: Annotated[int, Range(1, 100)] = 4
     """Consecutive redirects that are followed."""
-    max_description_tokens: int = MAX_DESCRIPTION_TOKENS
-    """Tokens of a page's lead that describe its entity; XLM-K takes 256."""
-    max_mention_tokens: int = 64
+    description: Literal["page", "lead"] = "page"
+    """An entity is described by its page (XLM-K), or by the text before the first heading alone."""
+    max_description_tokens: Annotated[int, Range(1, MAX_DESCRIPTION_TOKENS)] = (
+        MAX_DESCRIPTION_TOKENS
+    )
+    """First tokens of a page that describe its entity; XLM-K takes 256."""
+    max_mention_tokens: NumTokens = 64
     """Mentions with more tokens are dropped."""
-    min_relation_triples: int = 1
+    min_relation_triples: Annotated[int, Range(1, 10**12)] = 1
     """Relations with fewer triples are dropped."""
-    heldout_share: float = 0.01
+    heldout_share: Annotated[float, Range(0, 1, below=True)] = 0.01
     """Share of the pages, and of the triples, that are held out of training."""
-    heldout_seed: int = 0
+    heldout_seed: Seed = 0
     """Random seed of the choice of held-out pages and triples."""
 
     def __post_init__(self) -> None:
-        require(self.max_redirects >= 1, "max_redirects must be 1 or more")
-        require(
-            1 <= self.max_description_tokens <= MAX_DESCRIPTION_TOKENS,
-            f"max_description_tokens must be from 1 to {MAX_DESCRIPTION_TOKENS}",
-        )
-        require(self.max_mention_tokens >= 1, "max_mention_tokens must be 1 or more")
-        require(self.min_relation_triples >= 1, "min_relation_triples must be 1 or more")
-        require(0 <= self.heldout_share < 1, "heldout_share must be from 0 to below 1")
+        check_ranges(self)
 
 
 def link(
@@ -89,6 +88,7 @@ def link(
     """
     report = progress or no_progress
     found = ExtractedTables.open(Path(tables), config.languages)
+    found.check_heldout(config.heldout_share, config.heldout_seed)
     opened = Corpus.open(corpus, verify="never")
     settings = {**json.loads(json.dumps(asdict(config))), "tables": found.digest()}
     settings["languages"] = list(found.languages)
@@ -97,12 +97,13 @@ def link(
         report("up to date", 1, 1)
         return present
     dataframes.choose_engine(cluster)
-    work = _work_folder(opened, settings)
-    stages = Stages(found, opened, config, work)
-    stages.run(StageRunner(work=work, workers=workers, progress=report))
-    manifest = write_store(stages, settings, report)
-    with write_errors(work):
-        shutil.rmtree(work)
+    with lock_folder(opened.folder):
+        work = _work_folder(opened, settings)
+        stages = Stages(found, opened, config, work)
+        stages.run(StageRunner(work=work, workers=workers, progress=report))
+        manifest = write_store(stages, settings, report)
+        with write_errors(work):
+            shutil.rmtree(work)
     return manifest
 
 
@@ -146,8 +147,8 @@ class Stages:
             self._titles(language)
             self._page_entities(language)
         report("titles", len(languages), len(languages))
-        leads = [task for language in languages for task in self._describe_tasks(language)]
-        runner.run("descriptions", describe, leads)
+        pages = [task for language in languages for task in self._describe_tasks(language)]
+        runner.run("descriptions", describe, pages)
         self._entities()
         for number, language in enumerate(languages):
             report("links", number, len(languages))
@@ -199,6 +200,7 @@ class Stages:
         return [
             DescribeTask(
                 pages=shard,
+                column="lead" if self.config.description == "lead" else "opening",
                 entities=self._folder(language, "page-entities"),
                 max_tokens=self.config.max_description_tokens,
                 **self._task_of(shard, self._folder(language, "descriptions")),

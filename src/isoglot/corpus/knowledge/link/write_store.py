@@ -18,7 +18,7 @@ from isoglot.corpus.knowledge.link.joins import KEPT, RARE, REPEATED, drop_count
 from isoglot.corpus.knowledge.link.mentions import SortedSentences
 from isoglot.corpus.knowledge.link.tokenize import counts_of
 from isoglot.corpus.knowledge.store import FOLDER
-from isoglot.corpus.knowledge.store_writer import KnowledgeWriter, are_held_out
+from isoglot.corpus.knowledge.store_writer import KnowledgeWriter, are_facts_held_out
 from isoglot.corpus.storage.shards import SPLITS
 
 if TYPE_CHECKING:
@@ -125,7 +125,8 @@ def _numbered(
         batches = pa.ipc.open_file(source)
         for number in range(batches.num_record_batches):
             columns = [column.to_numpy() for column in batches.get_batch(number)]
-            held = are_held_out(*columns, share=config.heldout_share, seed=config.heldout_seed)
+            share, seed = config.heldout_share, config.heldout_seed
+            held = are_facts_held_out(columns[0], columns[2], share=share, seed=seed)
             subject, relation, object_ = (
                 column[held if split == "heldout" else ~held] for column in columns
             )

@@ -29,19 +29,6 @@ zgh zh zh-classical zh-min-nan zh-yue zu
 """)
 """The language codes of Wikipedias, which are also the prefixes of links between them."""
 
-DATABASES = {
-    "be-tarask": "be_x_old",
-    "gsw": "als",
-    "lzh": "zh_classical",
-    "nan": "zh_min_nan",
-    "nb": "no",
-    "rup": "roa_rup",
-    "sgs": "bat_smg",
-    "vro": "fiu_vro",
-    "yue": "zh_yue",
-}
-"""Language -> the name its wiki's database has instead of the language code."""
-
 PROJECTS = _words("""
 w wikt wiktionary s wikisource b wikibooks q wikiquote n wikinews v wikiversity voy wikivoyage c
 commons d wikidata m meta mw mediawikiwiki species wikispecies foundation wmf incubator phab

@@ -11,6 +11,7 @@ which article dumps lack.
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 GAP = "\x00"
 """Replaces a removed mark behind a link, so that the next word is not taken for the link's trail.
@@ -23,7 +24,7 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _BRACES = re.compile(r"\{[{|]|\}\}|\|\}(?!\})")
-_BRACKETS = re.compile(r"\[\[|\]\]")
+_BRACKETS = re.compile(r"\[\[(?!\[)|\]\]")
 _LITERAL = str.maketrans({mark: f"&#{ord(mark)};" for mark in "[]{}|'<>=*#:;_"})
 
 _SEPARATORS = " ,;:/،؛、，；：–-\u200e"
@@ -64,32 +65,45 @@ def strip_braces(text: str) -> str:
     """Removes templates and tables, nested ones too, and the punctuation that sets them off."""
     removed: list[tuple[int, int]] = []
     opened: list[tuple[str, int]] = []
+    number: Counter[str] = Counter()
     for mark in _BRACES.finditer(text):
         braces, at = mark.group(), mark.start()
-        # marks of tables begin a line
-        if "|" in braces and text[text.rfind("\n", 0, at) + 1 : at].strip(" \t:*#"):
+        if "|" in braces and not _begins_line(text, at):
             continue
         if braces[0] == "{":
             opened.append((braces, at))
+            number[braces] += 1
             continue
         partner = "{{" if braces == "}}" else "{|"
-        depth = len(opened) - 1
-        while depth >= 0 and opened[depth][0] != partner:
-            depth -= 1
-        if depth < 0:
+        if not number[partner]:
             continue
-        start = opened[depth][1]
-        del opened[depth:]
+        while (last := opened.pop())[0] != partner:
+            number[last[0]] -= 1
+        number[partner] -= 1
+        start = last[1]
         while removed and removed[-1][0] >= start:
             removed.pop()
         removed.append((start, mark.end()))
     return _tidied(_without(text, removed)) if removed else text
 
 
+_MAX_MEETING_CHARS = 200
+"""Characters before a removed template that are looked at."""
+
+
+def _begins_line(text: str, at: int) -> bool:
+    """Does the mark of a table at this place begin a line, indents and list marks aside?"""
+    while at and text[at - 1] in " \t:*#":
+        at -= 1
+    return not at or text[at - 1] == "\n"
+
+
 def _tidied(pieces: list[str]) -> str:
     """Joins the text around removed templates, without brackets and separators around them."""
     joined = pieces[:1]
     for piece in pieces[1:]:
+        if len(joined[-1]) > 5 * _MAX_MEETING_CHARS:  # only its end is looked at, and copied
+            joined[-1:] = joined[-1][:-_MAX_MEETING_CHARS], joined[-1][-_MAX_MEETING_CHARS:]
         joined[-1], following = _meet(joined[-1], piece)
         if following.strip(_SEPARATORS):
             joined.append(following)
@@ -115,18 +129,33 @@ def _meet(before: str, after: str) -> tuple[str, str]:
 
 def strip_files(text: str, is_file: re.Pattern[str]) -> tuple[str, int]:
     """Removes links that show a file, with their captions; gives the text and their number."""
+    starts = [link.span() for link in is_file.finditer(text)]
+    if not starts:
+        return text, 0
+    ends = _closing_brackets(text)
     removed: list[tuple[int, int]] = []
     at = 0
-    while (link := is_file.search(text, at)) is not None:
-        at, depth = link.end(), 1
-        while depth and (bracket := _BRACKETS.search(text, at)) is not None:
-            depth += 1 if bracket.group() == "[[" else -1
-            at = bracket.end()
-        if depth:  # never closed: its line goes
-            at = text.find("\n", link.end())
+    for start, behind in starts:
+        if start < at:
+            continue
+        at = ends.get(start, -1)
+        if at < 0:  # never closed: its line goes
+            at = text.find("\n", behind)
             at = len(text) if at < 0 else at
-        removed.append((link.start(), at))
+        removed.append((start, at))
     return "".join(_without(text, removed)), len(removed)
+
+
+def _closing_brackets(text: str) -> dict[int, int]:
+    """The place of `[[` -> the place behind its `]]`, for those that are closed."""
+    opened: list[int] = []
+    ends: dict[int, int] = {}
+    for bracket in _BRACKETS.finditer(text):
+        if bracket.group() == "[[":
+            opened.append(bracket.start())
+        elif opened:
+            ends[opened.pop()] = bracket.end()
+    return ends
 
 
 def _without(text: str, removed: list[tuple[int, int]]) -> list[str]:
@@ -172,6 +201,8 @@ _SYMBOL = re.compile(
 )
 _MAX_DEPTH = 3
 """Maximum nesting of replaced templates."""
+_MAX_ARGUMENT_CHARS = 10_000
+"""Arguments of a longer template are no word or number of a sentence; it is removed."""
 _BAR = re.compile(r"\|(?![^\[\]]*\]\])(?![^{}]*\}\})")
 """A bar between arguments, not one inside a link or another template."""
 
@@ -188,6 +219,8 @@ def replace_templates(text: str) -> str:
 
 def _replacement(match: re.Match[str]) -> str:
     name = _key(match.group(1))
+    if len(match.group(2)) > _MAX_ARGUMENT_CHARS:
+        return ""
     unnamed = [x.strip() for x in _BAR.split(match.group(2)) if "=" not in x or "[[" in x]
     chosen = _ARGUMENTS.get(name, (0,))
     if chosen == (0, 1) and len(unnamed) > 3 and unnamed[1] in _RANGES:

@@ -44,7 +44,8 @@ _LINES = (
     (re.compile(r"^[*#:;]+[ \t]*", re.MULTILINE), ""),
 )
 _INLINE = (
-    (re.compile(r"\[(?:https?:|ftp:|mailto:|news:)?//[^\s\]]*\s*([^\[\]]*)\]"), r"\1"),
+    # possessive: a URL without its closing bracket takes time linear in its length
+    (re.compile(r"\[(?:https?:|ftp:|mailto:|news:)?//[^\s\[\]]*+\s*+([^\[\]]*+)\]"), r"\1"),
     (re.compile(r"<(?:br|hr|p|div|li)\b[^<>]*>", re.IGNORECASE), " "),
     (re.compile(r"\]\]</?[A-Za-z][^<>]*>"), f"]]{GAP}"),
     (re.compile(r"</?[A-Za-z][^<>]*>"), ""),
@@ -54,7 +55,7 @@ _INLINE = (
 _ODD_SPACES = re.compile(r"[\t\xa0\u2000-\u200a\u202f\u3000]")
 _SPACES = re.compile(r"  +")
 _OTHER, _FILE, _CATEGORY = -1, 6, 14
-_NO_TRAIL = ("zh", "yue", "wuu", "gan", "lzh", "zh-yue", "zh-classical")
+_NO_TRAIL = ("zh", "yue", "wuu", "gan", "lzh")
 _LATIN_TRAIL = ("ja", "ko", "th", "lo", "km", "my", "bo", "dz")
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u0655\u0900-\u0963\u0970-\u0dff"
 """Combining marks and vowel signs: part of a word, though no letters."""
@@ -194,7 +195,7 @@ def _inline(text: str) -> str:
         text = _VARIANT.sub(_chosen, text)
     for pattern, replacement in _LINES:
         text = pattern.sub(replacement, text)
-    text = _QUOTES.sub(_quote, _ELIDED.sub(_elided, text))
+    text = _QUOTES.sub(_quote, _ELIDED.sub(_Elision(), text))
     for pattern, replacement in _INLINE:
         text = pattern.sub(replacement, text)
     if not text.isascii():
@@ -202,19 +203,27 @@ def _inline(text: str) -> str:
     return _SPACES.sub(" ", text).replace(" \n", "\n").replace("\n ", "\n")
 
 
-def _elided(match: re.Match[str]) -> str:
+class _Elision:
     """Reads `l'''Encyclopédie''` as an apostrophe before italics, not as bold.
 
-    Like MediaWiki, only in lines in which both bold and italics are unbalanced.
+    Like MediaWiki, only in lines in which both bold and italics are unbalanced. Matches come in
+    order, and a line is looked at once.
     """
-    text, at = match.string, match.start()
-    if at and text[at - 1].isalpha():
-        end = text.find("\n", at)
-        line = text[text.rfind("\n", 0, at) + 1 : len(text) if end < 0 else end]
-        runs = [len(run) for run in _QUOTES.findall(line)]
-        if runs.count(2) % 2 and runs.count(3) % 2:
-            return f"'{match.group(1)}"
-    return match.group()
+
+    def __init__(self) -> None:
+        self._end = -1
+        self._unbalanced = False
+
+    def __call__(self, match: re.Match[str]) -> str:
+        text, at = match.string, match.start()
+        if not at or not text[at - 1].isalpha():
+            return match.group()
+        if at > self._end:
+            end = text.find("\n", at)
+            self._end = len(text) if end < 0 else end
+            runs = Counter(map(len, _QUOTES.findall(text, text.rfind("\n", 0, at) + 1, self._end)))
+            self._unbalanced = bool(runs[2] % 2 and runs[3] % 2)
+        return f"'{match.group(1)}" if self._unbalanced else match.group()
 
 
 def _quote(quotes: re.Match[str]) -> str:

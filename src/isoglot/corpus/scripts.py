@@ -1,9 +1,8 @@
-"""Languages: one code for each, and their scripts, by a table or counted in a corpus.
+"""The scripts that languages are written in, by a table or counted in a corpus.
 
-Settings name languages as their users do: `en`, `eng`, `zh_Hant`, `deu_1901`. Libraries, and the
-table of scripts, use two-letter codes. The script of a letter is the first word of its Unicode name
-(LATIN, CYRILLIC, CJK, ...), that of a token the script of most of its letters. The scripts of a
-corpus's language are counted in its text, so that they are right for any language.
+The script of a letter is the first word of its Unicode name (LATIN, CYRILLIC, CJK, ...), that of a
+token the script of most of its letters. The scripts of a corpus's language are counted in its text,
+so that they are right for any language.
 """
 
 from __future__ import annotations
@@ -14,26 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from isoglot.languages import plain_code
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from isoglot.corpus.storage.corpus import Corpus
     from isoglot.types import BoolArray, IntArray
-
-_LONGER_CODES = (
-    "afr:af amh:am ara:ar arb:ar asm:as aze:az azj:az bel:be ben:bn bod:bo bos:bs bre:br "
-    "bul:bg cat:ca ces:cs chi:zh cmn:zh cym:cy dan:da deu:de ell:el eng:en epo:eo est:et "
-    "eus:eu ekk:et fas:fa pes:fa fin:fi fra:fr fry:fy gla:gd gle:ga glg:gl guj:gu hat:ht "
-    "hau:ha heb:he hin:hi hrv:hr hun:hu hye:hy ibo:ig ind:id isl:is ita:it jav:jv jpn:ja "
-    "kan:kn kat:ka kaz:kk khm:km khk:mn kin:rw kir:ky kmr:ku kor:ko kur:ku lao:lo lat:la "
-    "lav:lv lvs:lv lit:lt lug:lg mal:ml mar:mr mkd:mk mlg:mg plt:mg mon:mn msa:ms zsm:ms "
-    "mya:my nep:ne npi:ne nld:nl nno:nn nob:no nb:no nor:no ori:or ory:or orm:om pan:pa "
-    "pol:pl por:pt pus:ps pbt:ps ron:ro rus:ru san:sa sin:si slk:sk slv:sl sna:sn snd:sd "
-    "som:so spa:es sqi:sq als:sq srp:sr sun:su swa:sw swe:sv swh:sw tam:ta tat:tt tel:te "
-    "tgk:tg tgl:tl fil:tl tha:th tuk:tk tur:tr uig:ug ukr:uk urd:ur uzb:uz uzn:uz vie:vi "
-    "xho:xh yid:yi ydd:yi yor:yo zho:zh zul:zu iw:he in:id ji:yi"
-)
-_THREE_LETTERS: Mapping[str, str] = dict(pair.split(":") for pair in _LONGER_CODES.split())
 
 _LATIN = (
     "af az bs br ca cs cy da de en eo es et eu fi fr fy ga gd gl ha hr ht hu id ig is it jv la lg "
@@ -52,6 +38,7 @@ _WRITTEN: Mapping[str, str] = {
     "BENGALI": "as bn",
     "LATIN CYRILLIC": "sr",
     "LATIN ARABIC": "ku",
+    "LATIN CJK": "nan",
 }
 _OF_THEIR_OWN = (
     "am:ETHIOPIC ti:ETHIOPIC bo:TIBETAN dz:TIBETAN el:GREEK grc:GREEK gu:GUJARATI hy:ARMENIAN "
@@ -68,12 +55,6 @@ _SUBTAG_SCRIPTS = (
     "hebr:HEBREW latn:LATIN mong:MONGOLIAN"
 )
 _SUBTAGS: Mapping[str, str] = dict(pair.split(":") for pair in _SUBTAG_SCRIPTS.split())
-
-
-def plain_code(language: str) -> str:
-    """The shortest code of a language: `en` for `eng`, `zh` for `zh_Hant`."""
-    code = language.replace("-", "_").split("_")[0].lower()
-    return _THREE_LETTERS.get(code, code)
 
 
 def scripts_of(language: str) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""`isoglot knowledge graph`: knowledge graphs to the tables that linking reads."""

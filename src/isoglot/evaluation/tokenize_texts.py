@@ -1,0 +1,73 @@
+"""Texts to token ids that fit a model: cut, counted and told.
+
+A text is cut twice: at a number of characters that no text of the model's length reaches, so that a
+line of hundreds of megabytes costs nothing, then at the model's number of positions.
+`tokenize_words` and `special_tokens` give tokens of single words for any tokenizer.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from isoglot.corpus.tokenization.vocabulary import max_characters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def tokenize_texts(
+    tokenizer: Any,
+    texts: Sequence[str],
+    max_length: int,
+    *,
+    what: str = "texts",
+    note: Callable[[str], None] | None = None,
+) -> list[list[int]]:
+    """The ids of each text with special tokens, at most `max_length`; `note` hears of cut ones.
+
+    `what` names the texts in the note.
+    """
+    limit = max_characters(tokenizer, max_length)
+    shortened = [text[:limit] for text in texts]
+    # verbose: transformers warns of long texts, which are cut below
+    encoded: list[list[int]] = tokenizer(shortened, verbose=False)["input_ids"]
+    too_long = [
+        number
+        for number, (text, ids) in enumerate(zip(texts, encoded, strict=True))
+        if len(ids) > max_length or len(text) > limit
+    ]
+    if too_long:
+        again = tokenizer(
+            [shortened[number] for number in too_long], truncation=True, max_length=max_length
+        )["input_ids"]
+        for number, ids in zip(too_long, again, strict=True):
+            encoded[number] = ids
+        if note is not None:
+            note(
+                f"{len(too_long):,} of {len(texts):,} {what} (the first is number "
+                f"{too_long[0] + 1:,}) are longer than the model's {max_length} positions: they "
+                "are cut there."
+            )
+    return encoded
+
+
+def tokenize_words(tokenizer: Any, words: Sequence[str]) -> list[list[int]]:
+    """The token ids of each word as after a space, without special tokens."""
+    if not words:
+        return []
+    tokenize = partial(tokenizer, add_special_tokens=False)
+    alone, after = (tokenize(text)["input_ids"] for text in ("a", " a"))
+    # byte-level tokenizers have another id for a word after a space
+    space = " " if alone != after and len(after) <= len(alone) else ""
+    ids: list[list[int]] = tokenize([space + word for word in words])["input_ids"]
+    return ids
+
+
+def special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The ids that the tokenizer puts before and after a sentence; both may be empty."""
+    bare = tokenizer("a", add_special_tokens=False)["input_ids"]
+    whole = tokenizer("a")["input_ids"]
+    number = len(bare)
+    begin = next(n for n in range(len(whole)) if whole[n : n + number] == bare)
+    return whole[:begin], whole[begin + number :]

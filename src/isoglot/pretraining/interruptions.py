@@ -1,0 +1,129 @@
+"""What ends a run early: signals, killed loader workers, and processes that are lost.
+
+A signal requests a checkpoint after the current step. A scheduler sends it to every process of a
+run, and torchrun passes on the one that it gets itself, so each process gets it twice or more
+within milliseconds: repetitions within `GRACE_SECONDS` count once.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from isoglot.errors import IsoglotError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType, TracebackType
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+"""Signals that save a checkpoint and end the run."""
+GRACE_SECONDS = 5.0
+"""Signals that follow the first within this time are repetitions of it."""
+
+
+class StopSignal:
+    """A context in which a signal requests a stop after the current step.
+
+    Another signal after the grace period interrupts at once.
+    """
+
+    def __init__(self, say: Callable[[str], None] = lambda _: None) -> None:
+        self._say = say
+        self._handlers: dict[int, object] = {}
+        self._received: signal.Signals | None = None
+        self._since = 0.0
+        self._said = False
+
+    @property
+    def requested(self) -> bool:
+        """Has a signal been received? Says so when it is first asked.
+
+        A handler must not print: it may have interrupted somebody who was printing.
+        """
+        if self._received is not None and not self._said:
+            self._said = True
+            self._say(
+                f"{self._received.name}: a checkpoint is saved after this step, then the run ends. "
+                f"Another signal after {GRACE_SECONDS:g} s ends it at once."
+            )
+        return self._received is not None
+
+    def __enter__(self) -> StopSignal:
+        if threading.current_thread() is not threading.main_thread():
+            return self  # Python handles signals in the main thread only
+        for number in SIGNALS:
+            self._handlers[number] = signal.signal(number, self._request)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+        if self._received is not None and self._handlers and self._repeats():
+            self._ignore_repetitions()
+
+    def _request(self, number: int, _: FrameType | None) -> None:
+        if self._received is None:
+            self._received, self._since = signal.Signals(number), time.monotonic()
+        elif not self._repeats():
+            raise KeyboardInterrupt
+
+    def _repeats(self) -> bool:
+        return time.monotonic() - self._since < GRACE_SECONDS
+
+    def _ignore_repetitions(self) -> None:
+        """After the block, too, repetitions of the signal that ended it do nothing."""
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            if self._repeats():
+                return
+            before = self._handlers[number]
+            signal.signal(number, before)  # type: ignore[arg-type]
+            if callable(before):
+                before(number, frame)
+            elif before != signal.SIG_IGN:
+                signal.raise_signal(number)
+
+        for number in SIGNALS:
+            signal.signal(number, handle)
+
+
+class InterruptedRunError(IsoglotError):
+    """A process that the run needs has ended; the last checkpoint is intact."""
+
+
+_WORKER = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\) (.*)", re.DOTALL)
+_LOST = re.compile(r"closed by peer|reset by peer|Broken pipe|Timed out|timeout|timed out")
+
+
+@contextmanager
+def explained_interruptions(num_processes: int) -> Iterator[None]:
+    """Turns the errors of torch for lost workers and processes into sentences."""
+    try:
+        yield
+    except RuntimeError as error:
+        if worker := _WORKER.search(str(error)):
+            raise InterruptedRunError(
+                f"A loader worker (process {worker[1]}) has ended ({_first_line(worker[2])}), "
+                "mostly because memory ran out: lower loader.num_workers or "
+                "loader.prefetch_factor. The last checkpoint is intact: add --resume."
+            ) from error
+        if num_processes > 1 and _LOST.search(str(error)):
+            raise InterruptedRunError(
+                "Another process of this run has ended; its own message says why. The last "
+                "checkpoint is intact: add --resume."
+            ) from error
+        raise
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0].rstrip(".") if text.strip() else "killed"

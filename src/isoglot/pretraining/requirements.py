@@ -1,0 +1,69 @@
+"""What a run needs, checked before any work: its folder, its models, its sources, its files.
+
+`check_run` needs no corpus, so it comes before one is generated; `check_corpus` comes before
+anything is counted, transplanted or trained.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from isoglot.errors import CheckpointError
+from isoglot.folders import model_folder
+from isoglot.models.transplant.dictionary import expand_patterns
+from isoglot.pretraining import checkpoint
+from isoglot.pretraining.config import objectives_of
+from isoglot.pretraining.environment import check_environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from isoglot.corpus import Corpus
+    from isoglot.pretraining.config import PretrainConfig
+
+TRANSPLANTED = "transplanted"
+"""Folder of a run with the model that was given the corpus's vocabulary."""
+
+
+def check_run(config: PretrainConfig, folder: Path, *, resume: bool) -> None:
+    """Refuse a run whose folder cannot be used, or whose models are not there."""
+    _check_folder(folder, resume=resume)
+    check_environment(config.logging.trackers)
+    config.model.check_source()
+    if config.model.init_from is not None and not has_begun(folder):
+        model_folder(config.model.init_from)
+    for objective in objectives_of(config).values():
+        for name in objective.models():
+            model_folder(name)
+
+
+def check_corpus(config: PretrainConfig, corpus: Corpus) -> None:
+    """Refuse a corpus that lacks a source, a language or the knowledge that a stage reads."""
+    for stage in config.stages:
+        for stream in stage.streams.values():
+            stream.selected(corpus)
+    if config.transplant is not None:
+        expand_patterns(config.transplant.dictionaries)
+
+
+def has_begun(folder: Path) -> bool:
+    """Has a run been transplanted and trained? Then it needs the model it started from no more."""
+    transplanted = (folder / TRANSPLANTED / "config.json").is_file()
+    return transplanted and checkpoint.latest(folder / "checkpoints") is not None
+
+
+def _check_folder(folder: Path, *, resume: bool) -> None:
+    """Refuse a run's folder that is a file, holds a model or, unless resumed, another run."""
+    if (folder / "config.json").is_file():
+        raise CheckpointError(
+            f"{folder} holds a model, not a run. Choose another folder with --out."
+        )
+    for place in (folder, *folder.parents):
+        if place.is_file():
+            raise CheckpointError(f"{place} is a file. Choose a folder with --out.")
+    existing = None if resume else checkpoint.latest(folder / "checkpoints")
+    if existing is not None:
+        raise CheckpointError(
+            f"{folder} already holds a run ({existing.name}). Add --resume to continue it, or "
+            "choose another folder with --out."
+        )

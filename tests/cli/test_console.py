@@ -1,0 +1,36 @@
+"""What a log gets of a long command."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from isoglot.cli.console import StageProgress
+
+
+def test_a_log_gets_a_line_every_fifteen_seconds():
+    out, now = io.StringIO(), 0.0
+    name = "xnli zero-shot from en seed 0, a name that is longer than a line of eighty characters"
+    with StageProgress(Console(file=out, width=40), clock=lambda: now) as progress:
+        for step in range(1, 41):
+            now += 1.0
+            progress(name, step, 40)
+        progress("another", 1, None)
+        now += 20
+        progress("another", 1500, None)
+    assert out.getvalue().splitlines() == [
+        f"{name} ...",
+        f"{name}: 16 of 40 (40%), 24 s left",
+        f"{name}: 31 of 40 (78%), 9 s left",
+        "another ...",
+        "another: 1,500",
+    ]
+
+
+def test_a_terminal_gets_a_bar():
+    out = io.StringIO()
+    with StageProgress(Console(file=out, force_terminal=True)) as progress:
+        progress("stage", 1, 2)
+    assert "50%" in out.getvalue()
+    assert "..." not in out.getvalue()

@@ -1,0 +1,128 @@
+"""Files of translations: columns of ids, identical texts, and lines that cannot be read."""
+
+from __future__ import annotations
+
+import pytest
+
+from isoglot.errors import CorpusError
+from isoglot.evaluation.pairs import read_pairs
+
+
+def written(folder, name, rows):
+    file = folder / name
+    file.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    return file
+
+
+def test_lines_of_pairs_that_cannot_be_read_are_told(tmp_path):
+    file = tmp_path / "aa-bb.tsv"
+    file.write_bytes(b"one\tuno\ntwo\nthree\ttr\xe9s\nfour\tcuatro\n")
+    told: list[str] = []
+    assert read_pairs([file], 10, note=told.append) == {
+        "aa-bb": (["one", "four"], ["uno", "cuatro"])
+    }
+    (note,) = told
+    assert "2 lines are left out" in note
+    assert "2 read" in note
+    with pytest.raises(CorpusError, match="another file is of aa-bb too"):
+        read_pairs([file, file], 10)
+
+
+def test_identical_and_repeated_pairs_are_left_out_and_told(tmp_path):
+    rows = [("Paris", "Paris"), ("one", "uno"), ("NATO ", "nato"), ("one", "uno"), ("one", "un"),
+            ("two", "dos"), ("three", "tres")]  # fmt: skip
+    told: list[str] = []
+    found = read_pairs([written(tmp_path, "en-es.tsv", rows)], 3, note=told.append)
+    assert found == {"en-es": (["one", "one", "two"], ["uno", "un", "dos"])}
+    (note,) = told
+    assert "2 the same text in both languages, 1 repeated" in note
+    with pytest.raises(CorpusError, match=r"no pair of sentences .*: 1 the same text in both"):
+        read_pairs([written(tmp_path, "en-fr.tsv", rows[:1])], 3)
+
+
+VERSES = [(f"GEN.1.{n}", f"first {n} said", f"second {n} dit") for n in range(1, 9)]
+
+
+def test_a_column_of_ids_is_recognized_and_told(tmp_path):
+    told: list[str] = []
+    found = read_pairs([written(tmp_path, "en-fr.tsv", VERSES)], 2, note=told.append)
+    assert found["en-fr"] == (["first 1 said", "first 2 said"], ["second 1 dit", "second 2 dit"])
+    assert "column 1 has ids (GEN.1.1); sentences are read from columns 2 and 3" in told[0]
+    last = [(b, c, a) for a, b, c in VERSES]
+    found = read_pairs([written(tmp_path, "en-de.tsv", last)], 1)
+    assert found["en-de"] == (["first 1 said"], ["second 1 dit"])
+
+
+def test_ids_and_one_language_are_refused_with_the_remedy(tmp_path):
+    for name, rows in (
+        ("en-web.tsv", [row[:2] for row in VERSES]),
+        ("en-kjv.tsv", [(f"Gen {n}:{n}", "a text of it") for n in range(5)]),
+        ("en-x.tsv", [("a text", str(n)) for n in range(9)]),
+    ):
+        file = written(tmp_path, name, rows)
+        with pytest.raises(CorpusError, match=r"has ids .* 1 of 2 columns have sentences") as error:
+            read_pairs([file], 5)
+        assert str(file) in str(error.value)
+        assert "side by side" in str(error.value)
+
+
+def test_short_sentences_are_no_ids(tmp_path):
+    rows = [("Zwei", "2"), ("Drei", "3"), ("Vier", "four"), ("Ja", "yes"), ("Nein", "no")]
+    found = read_pairs([written(tmp_path, "de-en.tsv", rows)], 9)
+    assert len(found["de-en"][0]) == 5
+    repeated = [(f"a text {n}", "1") for n in range(5)]
+    assert read_pairs([written(tmp_path, "aa-bb.tsv", repeated)], 9), "an id occurs once"
+
+
+def test_what_makes_a_column_of_ids(tmp_path):
+    def columns(rows):
+        file = written(tmp_path, "en-fr.tsv", rows)
+        try:
+            return len(read_pairs([file], 99)["en-fr"][0])
+        except CorpusError as error:
+            return str(error).partition(": ")[2][:16]
+
+    texts = [(f"n{number}", f"a text, {number}") for number in range(10)]
+    assert columns(texts) == "column 1 has ids"
+    assert columns(texts[:2]) == "column 1 has ids"
+    assert columns(texts[:1]) == 1, "one line says nothing"
+    assert columns([("a b", "x"), *texts[1:]]) == "column 1 has ids", "nine of ten"
+    assert columns([("a b", "x"), ("a c", "y"), *texts[2:]]) == 10, "eight of ten"
+    assert columns([texts[1], *texts[1:9], ("n1", "other")]) == 9, "eight different ones of ten"
+    assert columns([("n1", "other"), *texts[1:]]) == "column 1 has ids", "nine different ones"
+
+
+def test_lines_with_more_columns_than_ids_and_two_texts_are_left_out(tmp_path):
+    rows = [*VERSES, ("GEN.2.1", "first", "second", "third")]
+    told: list[str] = []
+    found = read_pairs([written(tmp_path, "en-fr.tsv", rows)], 99, note=told.append)
+    assert len(found["en-fr"][0]) == 8
+    assert "1 lines are left out (1 columns)" in told[-1]
+    middle = [(b, a, c, "x") for a, b, c in VERSES]
+    with pytest.raises(CorpusError, match=r"column 2 has ids .* 3 of 4 columns have sentences"):
+        read_pairs([written(tmp_path, "en-fr.tsv", middle)], 99)
+
+
+def test_verses_of_the_bible(data_folder, tmp_path):
+    source = data_folder / "parallel/bible/en-web.tsv.xz"
+    link = tmp_path / source.name
+    link.symlink_to(source)
+    with pytest.raises(CorpusError, match=r"column 1 has ids \(GEN\.1\.1\)"):
+        read_pairs([link], 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("pairs.tsv", "a\tb\n", "name the file after its two languages"),
+        ("en-de-fr.tsv", "a\tb\n", "name the file after its two languages"),
+        ("en-de.tsv", "one column\n\n", "has no pair of sentences"),
+        ("en-de.tsv", "", "has no pair of sentences"),
+    ],
+)
+def test_files_that_are_no_pairs(tmp_path, name, content, message):
+    file = tmp_path / name
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(CorpusError, match=message) as caught:
+        read_pairs([file], 5)
+    assert str(file) in str(caught.value)

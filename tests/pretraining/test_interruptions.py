@@ -1,0 +1,114 @@
+"""Signals that come once or several times; loader workers and processes that are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import psutil
+import pytest
+from rich.console import Console
+
+from isoglot.pretraining.interruptions import (
+    SIGNALS,
+    InterruptedRunError,
+    StopSignal,
+    explained_interruptions,
+)
+from isoglot.pretraining.run import pretrain
+from tests.pretraining import driver
+from tests.pretraining.test_resume import assert_same
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A list with the time in seconds; and handlers as they were, after the test."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield now
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def send(number: signal.Signals) -> None:
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_a_signal_is_a_request_that_is_told_when_it_is_looked_at(number, clock):
+    said: list[str] = []
+    with StopSignal(said.append) as stop:
+        assert not stop.requested
+        send(number)
+        assert said == [], "a handler must not print"
+        assert stop.requested
+        assert stop.requested
+    assert len(said) == 1
+    assert said[0].startswith(f"{number.name}: a checkpoint is saved")
+
+
+def test_repetitions_count_once_and_a_later_signal_interrupts(clock):
+    """scancel and torchrun both send SIGTERM to each process."""
+    with StopSignal() as stop:
+        send(signal.SIGTERM)
+        for _ in range(3):
+            clock[0] += 1.6
+            send(signal.SIGTERM)
+        assert stop.requested
+        clock[0] += 0.3
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGINT)
+
+
+def test_repetitions_after_the_run_do_nothing_and_later_signals_what_they_did(clock):
+    seen = []
+    signal.signal(signal.SIGTERM, lambda number, _: seen.append(number))
+    with StopSignal():
+        send(signal.SIGTERM)
+    send(signal.SIGTERM)
+    assert seen == []
+    clock[0] += 6
+    send(signal.SIGTERM)
+    assert seen == [signal.SIGTERM]
+    assert signal.getsignal(signal.SIGTERM) not in (None, signal.SIG_DFL)
+
+
+def test_without_a_signal_the_handlers_are_as_before(clock):
+    before = [signal.getsignal(number) for number in SIGNALS]
+    with StopSignal():
+        assert [signal.getsignal(number) for number in SIGNALS] != before
+    assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+@pytest.mark.slow
+def test_a_killed_loader_worker_is_a_sentence_and_the_run_resumes(corpus, tmp_path):
+    config, whole, run = driver.config(workers=1), tmp_path / "whole", tmp_path / "run"
+    pretrain(driver.config(), corpus, whole, console=Console(quiet=True))
+    killed: list[int] = []
+
+    def kill_worker(_: object) -> None:
+        workers = psutil.Process().children()
+        if len(killed) == 5:
+            for worker in workers:
+                worker.kill()
+        killed.append(len(workers))
+
+    with pytest.raises(InterruptedRunError, match=r"process \d+\).*--resume"):
+        pretrain(config, corpus, run, console=Console(quiet=True), on_step=kill_worker)
+    assert (run / "checkpoints/step-00000003").is_dir()
+    assert not (run / ".lock").exists()
+    pretrain(config, corpus, run, resume=True, console=Console(quiet=True))
+    assert_same(run, whole)
+
+
+def test_lost_processes_are_told_and_other_errors_left_alone():
+    lost = RuntimeError("[..gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]")
+    with pytest.raises(InterruptedRunError, match="Another process of this run has ended"):  # noqa: SIM117
+        with explained_interruptions(2):
+            raise lost
+    for number, error in ((1, lost), (2, RuntimeError("shapes do not match"))):
+        with pytest.raises(RuntimeError) as raised, explained_interruptions(number):
+            raise error
+        assert raised.value is error
