@@ -294,6 +294,7 @@ def main() -> None:
                 *ROOT.glob("*.toml"),
                 *ROOT.glob("*.yml"),
                 ROOT / "Makefile",
+                ROOT / "LICENSE",
             ):
                 shutil.copy(file, copy / file.name)
             copies.put(copy)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from typing_extensions import override
 
+from isoglot.corpus.tokenization.pretokenization import Pretokenizer
 from isoglot.errors import CorpusError, IsoglotError
+from isoglot.finetuning import data as data_module
 from isoglot.finetuning.data import code_switched, paired_with_originals
+from isoglot.finetuning.settings import FinetuneConfig
 from isoglot.tasks.base import TaskSplit
 from isoglot.tasks.examples import Answer, LabeledText, Question
 from isoglot.tasks.squad import SquadV2
@@ -157,3 +162,25 @@ def test_questions_that_all_have_an_answer(folder, tmp_path):
     assert [score.metric for score in scores] == [
         "f1", "exact", "HasAns_f1", "HasAns_exact", "best_f1", "best_exact",
     ]  # fmt: skip
+
+
+def test_both_halves_of_a_switched_pair_are_named_in_every_language(monkeypatch):
+    monkeypatch.setattr(
+        data_module, "read_examples", lambda *a, **_: [f"{a[2]}{i}" for i in range(3)]
+    )
+    monkeypatch.setattr(
+        data_module,
+        "paired_with_originals",
+        lambda own, originals, **_: list(zip(own, originals, strict=True)),
+    )
+    monkeypatch.setattr(data_module, "code_switched", lambda one, other: (one, other))
+    spec: Any = SimpleNamespace(original_language="en", train_languages=("en", "de", "sw"))
+    nothing: Any = None
+    found = data_module.training_data(
+        nothing, (), spec, FinetuneConfig(code_switch=True), Pretokenizer({})
+    )
+    assert len(found.examples) == 3 + 6 + 6
+    assert [(found.examples[a], found.examples[b]) for a, b in found.pairs] == [
+        (f"{language}{i}", f"en{i}") for language in ("de", "sw") for i in range(3)
+    ]
+    assert len(found.languages) == len(found.examples)

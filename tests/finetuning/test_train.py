@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -10,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForSequenceClassification
 
-from isoglot.errors import ModelError
-from isoglot.finetuning.classification import SequenceClassificationHead
+from isoglot.errors import CorpusError, ModelError
+from isoglot.finetuning import train as training
+from isoglot.finetuning.classification import MultipleChoiceHead, SequenceClassificationHead
 from isoglot.finetuning.head import Window
 from isoglot.finetuning.predict import predict
 from isoglot.finetuning.question_answering import QuestionAnsweringHead
@@ -211,3 +214,39 @@ def test_only_matrices_decay():
     for group in parameter_groups(model, SETTINGS):
         dimensions = {weight.ndim >= 2 for weight in group["params"]}
         assert dimensions == {group["weight_decay"] == 0.1}
+
+
+def test_the_warm_up_is_a_share_of_all_steps(folder, settings, tmp_path, monkeypatch):
+    seen = []
+    original = training._training_arguments
+
+    def arguments(*args, **others):
+        seen.append(others["warmup_steps"])
+        return original(*args, **others)
+
+    monkeypatch.setattr(training, "_training_arguments", arguments)
+    short = replace(settings, epochs=2, batch_size=4, warmup_ratio=0.25, warmup_steps=None)
+    changes(folder, short, tmp_path)
+    assert seen == [2]  # 16 examples in batches of 4, twice: 8 steps
+
+
+@pytest.mark.parametrize(
+    ("precision", "expected"), [("float32", False), ("auto", False), ("bf16", True)]
+)
+def test_the_precision_on_a_cpu(settings, tmp_path, monkeypatch, precision, expected):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    chosen = replace(settings, precision=precision)
+    found = training._training_arguments(chosen, seed=0, scratch=tmp_path, warmup_steps=0)
+    assert found.bf16 is expected
+
+
+def test_choices_must_be_as_many_in_all_examples():
+    def example(number):
+        choices = tuple("abcd"[:number])
+        return SimpleNamespace(choices=choices)
+
+    two: Any = [example(2), example(2)]
+    mixed: Any = [example(2), example(3)]
+    assert MultipleChoiceHead.labels_of(two) == []
+    with pytest.raises(CorpusError, match="2 or 3 alternatives"):
+        MultipleChoiceHead.labels_of(mixed)
