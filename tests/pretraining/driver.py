@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,10 +22,12 @@ from isoglot.objectives.contrast.momentum import MomentumConfig, QueueConfig
 from isoglot.objectives.entailment import ObjectEntailment
 from isoglot.objectives.entity import EntityPrediction
 from isoglot.objectives.moco import MoCo
+from isoglot.pretraining import train_step
 from isoglot.pretraining.checkpoint import CheckpointConfig
 from isoglot.pretraining.config import LoggingConfig, PretrainConfig, StageConfig
 from isoglot.pretraining.optimizer import OptimizerConfig
 from isoglot.pretraining.run import pretrain
+from isoglot.types import Batch
 from tests.pretraining import translating
 
 STEPS = (10, 8)
@@ -148,16 +151,30 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--mix", choices=MIXES, default="plain")
     parser.add_argument("--kill-in-save", type=int, default=0)
+    parser.add_argument("--step-seconds", type=float, default=0.0)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.kill_in_save:
         die_at_sync(arguments.kill_in_save)
+    if arguments.step_seconds:
+        wait_in_steps(arguments.step_seconds)
     pretrain(
         MIXES[arguments.mix](arguments.workers),
         Corpus.open(arguments.corpus),
         arguments.run,
         resume=arguments.resume,
     )
+
+
+def wait_in_steps(seconds: float) -> None:
+    """Steps that take long enough for a signal to arrive in one of them."""
+    to_device = train_step._to_device
+
+    def slow(device: torch.device, micro_batches: list[Batch]) -> list[Batch]:
+        time.sleep(seconds)
+        return to_device(device, micro_batches)
+
+    train_step._to_device = slow
 
 
 def die_at_sync(number: int) -> None:

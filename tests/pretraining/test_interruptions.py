@@ -37,16 +37,25 @@ def send(number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
-def test_a_signal_is_a_request_that_is_told_when_it_is_looked_at(number, clock):
+def test_a_signal_is_a_request_that_is_told_once_and_not_by_the_handler(number, clock):
     said: list[str] = []
     with StopSignal(said.append) as stop:
         assert not stop.requested
         send(number)
         assert said == [], "a handler must not print"
         assert stop.requested
-        assert stop.requested
+        stop.announce()
+        stop.announce()
     assert len(said) == 1
     assert said[0].startswith(f"{number.name}: a checkpoint is saved")
+
+
+def test_a_process_says_that_it_stops_for_the_signal_of_another():
+    said: list[str] = []
+    with StopSignal(said.append) as stop:
+        stop.announce()
+        assert not stop.requested
+    assert said[0].startswith("A signal to another process: a checkpoint is saved")
 
 
 def test_repetitions_count_once_and_a_later_signal_interrupts(clock):

@@ -75,7 +75,8 @@ def test_killed_while_a_checkpoint_is_written(corpus, undisturbed, tmp_path, mom
 def test_sigterm_saves_and_exits_cleanly(corpus, undisturbed, tmp_path, to_group):
     """To the process, or as a scheduler sends it: to the loader's workers as well."""
     run = tmp_path / "run"
-    process = processes.start(processes.command(corpus.folder, run, "--workers", "2"))
+    slow = ("--workers", "2", "--step-seconds", "0.2")
+    process = processes.start(processes.command(corpus.folder, run, *slow))
     while processes.last_step(run / "metrics.jsonl") < 4:
         time.sleep(0.002)
     (os.killpg if to_group else os.kill)(process.pid, signal.SIGTERM)
@@ -91,7 +92,8 @@ def test_sigterm_saves_and_exits_cleanly(corpus, undisturbed, tmp_path, to_group
 def test_a_scheduler_signals_every_process(corpus, undisturbed, tmp_path):
     """As scancel does; torchrun sends what it gets to its processes once more."""
     run = tmp_path / "run"
-    process = processes.start(processes.command(corpus.folder, run, processes=2))
+    slow = ("--step-seconds", "0.2")  # all signals arrive long before the last step
+    process = processes.start(processes.command(corpus.folder, run, *slow, processes=2))
     while processes.last_step(run / "metrics.jsonl") < 4:
         assert process.poll() is None, process.communicate()[1].decode()
         time.sleep(0.002)

@@ -72,6 +72,9 @@ class Asked:
     def requested(self):
         return next(self.answers)
 
+    def announce(self):
+        self.announced = True
+
 
 def stage_of(train_module, *, steps=1, loss=None, clip=None, looks=None, asked=None, **settings):
     config = OptimizerConfig(learning_rate=0.0, max_grad_norm=clip)

@@ -145,19 +145,16 @@ def evaluate(
     xnli, mlqa and others are fine-tuned first, with the protocol's number of seeds, and scored in
     languages without training data (`isoglot finetune` has more options).
     """
-    if bool(pairs) == bool(tasks.strip(", ")):
-        raise typer.BadParameter("give either --pairs or --tasks.", param_hint="--pairs / --tasks")
-    if compare_with is not None and predictions is None:
-        raise typer.BadParameter("add --save-predictions FILE.", param_hint="--compare-with")
+    _check_given(pairs, tasks, compare_with, predictions)
     features = {"limit": limit, "center": center, "margin": margin, "aligner": aligner}
-    features["language_embeddings"] = not no_language_embeddings
+    features["language_embeddings"] = with_languages = not no_language_embeddings
     training: dict[str, Any] = {"seeds": seeds, "selection": selection, "train_on": train_on}
     if pairs:
-        others = {"save_predictions": predictions, "set": settings}
-        _refuse_with_pairs({**training, **others}, aligner, source, scenario)
+        unread = {**training, "save_predictions": predictions, "set": settings}
+        _refuse_with_pairs(unread, aligner, source, scenario)
     training |= {"scenario": scenario, "protocol": protocol, "sources": source}
     disable_progress_bars()
-    folder = options.resolve_model(model, language_embeddings=not no_language_embeddings)
+    folder = options.resolve_model(model, language_embeddings=with_languages)
     file, targets = options.results_file(out, model), options.parse_languages(languages)
     view = {"protocol": protocol, "layer": layer, "direction": direction}
     if pairs:
@@ -171,6 +168,15 @@ def evaluate(
         scoring.print_differing_predictions(predictions, compare_with)
     if visualizations:
         scoring.visualize_tasks(folder, file, names, tuple(data), targets)
+
+
+def _check_given(
+    pairs: list[Path], tasks: str, compare_with: Path | None, predictions: Path | None
+) -> None:
+    if bool(pairs) == bool(tasks.strip(", ")):
+        raise typer.BadParameter("give either --pairs or --tasks.", param_hint="--pairs / --tasks")
+    if compare_with is not None and predictions is None:
+        raise typer.BadParameter("add --save-predictions FILE.", param_hint="--compare-with")
 
 
 def _refuse_with_pairs(

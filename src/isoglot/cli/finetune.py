@@ -44,6 +44,11 @@ _OUT = typer.Option(
 )
 
 
+_CODE_SWITCH = typer.Option(
+    None, help="Train on pairs with one side translated (PPA).", show_default="the protocol's"
+)
+
+
 @app.command(epilog=_EXAMPLE)
 def finetune(
     model: Path = options.MODEL,
@@ -57,9 +62,7 @@ def finetune(
     train_on: str | None = options.TRAIN_ON,
     train_languages: str = _TRAIN_LANGUAGES,
     selection: str | None = options.SELECTION,
-    code_switch: bool | None = typer.Option(
-        None, help="Train on pairs with one side translated (PPA).", show_default="the protocol's"
-    ),
+    code_switch: bool | None = _CODE_SWITCH,
     settings: list[str] = options.SETTINGS,
     save_models: Path | None = typer.Option(
         None, help="Folder for the fine-tuned models.", callback=output_folder

@@ -106,5 +106,4 @@ def study(
             # two bars cannot share a terminal: pre-training has one, scoring prints lines
             progress=StageProgress(Console(stderr=True, force_terminal=False)),
         )
-    print(markdown(found), end="")
-    print(f"\n{out}/study.md, study.json, and the runs with their results")
+    print(f"{markdown(found)}\n{out}/study.md, study.json, and the runs with their results")

@@ -30,6 +30,7 @@ max_length_b.
 """
 
 
+_SEED = typer.Option(0, min=0, max=2**63 - 1, help="Random seed of method=sample.")
 _OUT = typer.Option(
     None,
     "--out",
@@ -55,9 +56,7 @@ def translate(
     settings: list[str] = typer.Option(
         [], "--set", help="Change a setting of generation: method=beam. May be repeated."
     ),
-    seed: int = typer.Option(
-        0, "--seed", min=0, max=2**63 - 1, help="Random seed of method=sample."
-    ),
+    seed: int = _SEED,
 ) -> None:
     """Translate lines from standard input to standard output.
 

@@ -82,8 +82,7 @@ def finetune(
     Args:
         model: a Hugging Face folder of an encoder, a run (`runs/NAME`) or a name on the hub.
         tasks: names of tasks (`isoglot show tasks`).
-        data: folder of the tasks' files (docs/tasks.md), or several: a split is taken from the
-            first that has it; testbed tasks need none.
+        data: folders of the tasks' files (docs/tasks.md); the first that has a split counts.
         scenario: training data: `zero-shot` (the source language), `translate-train`,
             `translate-train-all`, `pooled` or `supervised` (docs/finetune.md).
         sources: source languages, one training each.
@@ -96,8 +95,7 @@ def finetune(
         out: results file; scores in it are kept and not computed again. None: no file.
         save_models: folder for the fine-tuned models.
         save_predictions: folder for predictions, in the formats of the official scripts.
-        progress: called with (name of the training, steps done, all steps), and with the languages
-            scored after it.
+        progress: called with (name of the training, steps or languages done, all of them).
         note: called with sentences about new weights, existing scores and files that are not read.
 
     Returns:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-INDEX_FILE = "model.safetensors.index.json"
 _CONVERT = (
     "If you trust it, convert it to safetensors once: AutoModelForMaskedLM.from_pretrained(FOLDER)"
     ".save_pretrained(FOLDER)."

@@ -41,17 +41,21 @@ class StopSignal:
 
     @property
     def requested(self) -> bool:
-        """Has a signal been received? Says so when it is first asked.
+        """Has this process received a signal?"""
+        return self._received is not None
 
-        A handler must not print: it may have interrupted somebody who was printing.
+    def announce(self) -> None:
+        """Says once that the run stops, also where only another process has got the signal.
+
+        The handler itself must not print: it may have interrupted somebody who was printing.
         """
-        if self._received is not None and not self._said:
+        if not self._said:
             self._said = True
+            name = self._received.name if self._received else "A signal to another process"
             self._say(
-                f"{self._received.name}: a checkpoint is saved after this step, then the run ends. "
+                f"{name}: a checkpoint is saved after this step, then the run ends. "
                 f"Another signal after {GRACE_SECONDS:g} s ends it at once."
             )
-        return self._received is not None
 
     def __enter__(self) -> StopSignal:
         if threading.current_thread() is not threading.main_thread():

@@ -46,7 +46,10 @@ def warm_up_queues(
     accelerator, seed = context.accelerator, key_of(stage.seed, "before the first step")
     loader = make_loader(context, opened, stage=stage.stage, seed=seed)
     steps, number, last_line = loader.steps(Cursor()), 0, float("-inf")
-    while missing and not any_process(accelerator, stage.stop.requested):
+    while missing:
+        if any_process(accelerator, stage.stop.requested):
+            stage.stop.announce()
+            return
         if time.monotonic() - last_line > _LINE_SECONDS:
             last_line = time.monotonic()
             left = ", ".join(f"{name} {count:,}" for name, count in missing.items())

@@ -166,6 +166,7 @@ def _steps(
     device_start = DeviceEvent(device)
     for step in range(done, context.steps):
         if any_process(accelerator, context.stop.requested):
+            context.stop.announce()
             break
         if previous is None:
             device_start = DeviceEvent(device)

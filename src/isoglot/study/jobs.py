@@ -140,8 +140,10 @@ def check_job(job: Job) -> None:
 
 
 def run_job(job: Job, console: Console, progress: Progress | None = None) -> tuple[Score, ...]:
-    """Pre-train unless finished, then score; returns all scores of the run's results file."""
-    check_job(job)
+    """Pre-train unless finished, then score; returns all scores of the run's results file.
+
+    The folder has been checked (`check_job`).
+    """
     model = job.folder / "model"
     if not job.is_finished:
         resume = job.folder.exists()
