@@ -8,7 +8,7 @@ PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 
 .PHONY: help install demo test test-slow checks lint types layers unit docs clean
 
 help:
-	@echo "make demo       generate a small multilingual corpus, train, compare and export encoders (4 minutes)"
+	@echo "make demo       train a small encoder on generated text, adapt it to a new language, show before and after (4 minutes)"
 	@echo "make test       lint, types, layers and the quick tests (6 minutes)"
 	@echo "make test-slow  kill campaigns, studies and learning checks"
 	@echo "make docs       build the documentation site into site/"
@@ -55,4 +55,4 @@ docs: $(STAMP)
 	$(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) build dist site runs corpora demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site runs corpora demo demo-compare .mypy_cache .ruff_cache .pytest_cache .hypothesis

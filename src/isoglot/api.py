@@ -1,4 +1,4 @@
-"""`isoglot.prepare` and `isoglot.pretrain`: the two functions that take files and folders.
+"""`isoglot.prepare`, `isoglot.pretrain` and `isoglot.estimate`, which take files and folders.
 
     isoglot.prepare("prepare.yaml", "corpora/mine")
     outcome = isoglot.pretrain("tiny", corpus="corpora/mine", out="runs/mine")
@@ -10,24 +10,101 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from isoglot.errors import RecipeError
+from isoglot.errors import RecipeError, nearest
 from isoglot.folders import RUNS, corpus_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.console import Console
 
+    from isoglot.adaptation.config import AdaptConfig
+    from isoglot.adaptation.run import AdaptOutcome
     from isoglot.corpus import Corpus, Manifest
     from isoglot.corpus.engine.runner import Progress, Timings
     from isoglot.corpus.pipeline.plan import PrepareConfig
     from isoglot.pretraining.config import Recipe
+    from isoglot.pretraining.estimate import RunEstimate
     from isoglot.pretraining.run import Outcome
     from isoglot.pretraining.train_step import StepResult
+
+
+def adapt(
+    encoder: str | Path | AdaptConfig,
+    out: str | Path = "adapted",
+    *,
+    text: Mapping[str, str | Sequence[str]] | None = None,
+    pairs: Mapping[str, str | Sequence[str]] | None = None,
+    dry_run: bool = False,
+    push_to_hub: str | None = None,
+    console: Console | None = None,
+    **settings: Any,
+) -> AdaptOutcome:
+    """Make an encoder better in your languages: look, plan, train, score before and after.
+
+        outcome = isoglot.adapt(
+            "xlm-roberta-base",
+            "adapted",
+            text={"sw": "raw/sw/*.txt", "en": "raw/en.txt"},
+            pairs={"en-sw": "raw/en-sw.tsv"},
+            hours=2,
+        )
+        print(outcome.scores.worse, outcome.model)
+
+    Args:
+        encoder: a Hugging Face folder, a run or a name on the hub; a YAML file with all settings;
+            or settings.
+        out: folder for everything. Finished steps are kept; the same call continues.
+        text: language -> its text: a file, pattern, folder, URL or name, or several of them.
+        pairs: pair of languages (en-sw) -> its translations, named in the same way.
+        dry_run: write and print the plan, and stop there.
+        push_to_hub: name of a private repository (USER/NAME) for the model; another one for
+            sentence-transformers gets the same name with `-sentence-transformers`.
+        console: where facts, the plan and progress are shown; none: standard error.
+        settings: other settings (`hours`, `heldout`, `vocabulary`, ...; docs/adapt.md).
+
+    Returns:
+        How it ended: scores before and after, the model's folders and the page; `finished` is
+        False if it was asked to stop.
+    """
+    from rich.console import Console as TerminalConsole
+
+    from isoglot.adaptation.run import adapt as run
+
+    config = _adapt_config(encoder, {"text": text, "pairs": pairs}, settings)
+    console = console or TerminalConsole(stderr=True)
+    return run(config, Path(out), console=console, dry_run=dry_run, push_to_hub=push_to_hub)
+
+
+def _adapt_config(
+    encoder: str | Path | AdaptConfig,
+    data: Mapping[str, Mapping[str, str | Sequence[str]] | None],
+    settings: Mapping[str, Any],
+) -> AdaptConfig:
+    """The settings of an adaptation: given, read from a file, or made from names; then changed."""
+    from isoglot.adaptation.config import AdaptConfig
+    from isoglot.adaptation.request import load_request
+
+    known = [one.name for one in fields(AdaptConfig)]
+    for name in settings:
+        if name not in known:
+            raise RecipeError(f"adapt has no setting {name!r}: {nearest(name, known)}")
+    changes = dict(settings)
+    for kind, named in data.items():
+        if named is not None:
+            changes[kind] = {
+                code: (one,) if isinstance(one, str) else tuple(map(str, one))
+                for code, one in named.items()
+            }
+    if isinstance(encoder, AdaptConfig):
+        return replace(encoder, **changes)
+    if Path(encoder).suffix in (".yaml", ".yml"):
+        return replace(load_request(Path(encoder)), **changes)
+    return AdaptConfig(encoder=str(encoder), **changes)
 
 
 def prepare(
@@ -88,6 +165,8 @@ def pretrain(
     *,
     settings: Sequence[str] = (),
     resume: bool = False,
+    hours: float | None = None,
+    started: float | None = None,
     console: Console | None = None,
     on_step: Callable[[StepResult], None] | None = None,
 ) -> Outcome:
@@ -101,6 +180,9 @@ def pretrain(
         out: folder of the run, new unless `resume` is set; none: runs/RECIPE.
         settings: changes of a recipe given by name or path, `path.to.setting=value`.
         resume: continue from the newest valid checkpoint in `out`.
+        hours: time for everything from now on: the stages get the steps that fill it, in the
+            recipe's proportions; none: the recipe's steps. A resumed run keeps its steps.
+        started: when the hours began, by `time.monotonic`; none: now.
         console: where progress is shown; none: standard error.
         on_step: called with each step; on a GPU after the next one was launched.
 
@@ -109,28 +191,77 @@ def pretrain(
     """
     from rich.console import Console as TerminalConsole
 
+    from isoglot.pretraining.measuring import time_budget
+    from isoglot.pretraining.run import pretrain as run
+    from isoglot.recipe import dump
+
+    budget = time_budget(hours, started)
+    console = console or TerminalConsole(stderr=True)
+    loaded, opened, folder = _inputs(recipe, corpus, out, settings, console, resume=resume)
+    return run(
+        loaded,
+        opened,
+        folder,
+        resume=resume,
+        name=loaded.name,
+        recipe_text=dump,
+        console=console,
+        on_step=on_step,
+        budget=budget,
+    )
+
+
+def estimate(
+    recipe: str | Path | Recipe,
+    corpus: str | Path | Corpus | None = None,
+    out: str | Path | None = None,
+    *,
+    settings: Sequence[str] = (),
+    hours: float | None = None,
+    console: Console | None = None,
+) -> RunEstimate:
+    """Measure what a recipe will take on a corpus: rows that fit, steps, passes, time, disk.
+
+        print(isoglot.estimate("xlm", "corpora/mine").seconds)
+
+    Args:
+        recipe: name of a built-in recipe, path of a recipe file, or a loaded recipe.
+        corpus: a prepared corpus or its folder; none: the recipe's own.
+        out: folder of the run that is planned; nothing is left there.
+        settings: changes of a recipe given by name or path, `path.to.setting=value`.
+        hours: time for everything; none: the recipe's steps.
+        console: where progress is shown; none: standard error.
+    """
+    from rich.console import Console as TerminalConsole
+
+    from isoglot.pretraining.estimate import estimate_run
+
+    console = console or TerminalConsole(stderr=True)
+    loaded, opened, folder = _inputs(recipe, corpus, out, settings, console, resume=True)
+    return estimate_run(loaded, opened, console, hours=hours, folder=folder)
+
+
+def _inputs(
+    recipe: str | Path | Recipe,
+    corpus: str | Path | Corpus | None,
+    out: str | Path | None,
+    settings: Sequence[str],
+    console: Console,
+    *,
+    resume: bool,
+) -> tuple[Recipe, Corpus, Path]:
+    """The recipe, the opened corpus and the folder of a run."""
     from isoglot.corpus import Corpus
     from isoglot.pretraining.requirements import check_run
-    from isoglot.pretraining.run import pretrain as run
-    from isoglot.recipe import dump, load_recipe
+    from isoglot.recipe import load_recipe
 
     loaded = load_recipe(str(recipe), settings) if isinstance(recipe, str | Path) else recipe
-    console = console or TerminalConsole(stderr=True)
     folder = Path(RUNS) / loaded.name if out is None else Path(out)
     if not isinstance(corpus, Corpus):
         # a missing model is said before a corpus is generated
         check_run(loaded, folder, resume=resume)
         corpus = Corpus.open(resolve_corpus(loaded, corpus, console))
-    return run(
-        loaded,
-        corpus,
-        folder,
-        resume=resume,
-        name=loaded.name,
-        recipe_text=dump(loaded),
-        console=console,
-        on_step=on_step,
-    )
+    return loaded, corpus, folder
 
 
 def resolve_corpus(recipe: Recipe, given: str | Path | None, console: Console) -> Path:

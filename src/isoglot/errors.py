@@ -38,6 +38,10 @@ class LockedError(IsoglotError):
     """Another command is writing to the same folder or file."""
 
 
+class FetchError(IsoglotError):
+    """Data cannot be downloaded or unpacked, or is not what was expected."""
+
+
 class CheckpointError(IsoglotError):
     """A checkpoint cannot be written or read, or belongs to another run."""
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from isoglot import json_text
 from isoglot.errors import CorpusError, IsoglotError, ModelError, nearest
 
 RUNS = "runs"
@@ -170,8 +171,8 @@ def _no_model_in(folder: Path) -> str:
     if _is_run(folder):
         return (
             f"{folder} holds no model (no {_CONFIG} there or in {folder / _MODEL}): the run has "
-            "not finished. Continue it with isoglot pretrain --resume; docs/resume.md says how to "
-            "get a model out of one that was stopped."
+            "not finished. Continue it with isoglot pretrain --resume, or get the model of its "
+            f"newest checkpoint: isoglot export {folder}."
         )
     models = [
         path
@@ -215,12 +216,24 @@ def _recipe_of(path: Path) -> str:
     return next((name for name in names if (_RECIPES / f"{name}.yaml").is_file()), "")
 
 
+def _module_files(folder: Path) -> list[str]:
+    """Patterns of the files that a sentence-transformers folder has in folders of its modules."""
+    try:
+        modules = json_text.parse((folder / "modules.json").read_text("utf-8"))
+        paths = [str(module["path"]) for module in modules]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+    return [f"{path}/{file}" for path in paths if path for file in ("*.json", "*.safetensors")]
+
+
 def _fetch(name: str) -> Path:
     """The folder of a model of the hub in its cache: config, tokenizer and safetensors, no code."""
     from huggingface_hub import snapshot_download, try_to_load_from_cache
 
     try:
-        return Path(snapshot_download(name, allow_patterns=_HUB_FILES, ignore_patterns="*/*"))
+        folder = Path(snapshot_download(name, allow_patterns=_HUB_FILES, ignore_patterns="*/*"))
+        modules = _module_files(folder)
+        return Path(snapshot_download(name, allow_patterns=modules)) if modules else folder
     except Exception as error:
         # without a network, what transformers has cached is as good
         cached = try_to_load_from_cache(name, _CONFIG)

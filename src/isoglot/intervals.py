@@ -103,6 +103,25 @@ def interval(
     return float(low), float(high)
 
 
+def difference_interval(
+    before: ExampleValues, after: ExampleValues, *, samples: int = SAMPLES, seed: int = 0
+) -> tuple[float, float]:
+    """The 2.5 % and the 97.5 % quantile of after less before; the same examples are drawn for both.
+
+    Both have one value for each example, in the same order, and no strata.
+    """
+    assert len(before) == len(after), "a pair for every value"
+    rng, number = np.random.default_rng(seed), len(before)
+    drawn = []
+    for _ in range(samples):  # one by one: a table of all of them would not fit into memory
+        weights = rng.multinomial(number, np.full(number, 1 / number))
+        old = _ratio(float(weights @ before.numerators), float(weights @ before.denominators))
+        new = _ratio(float(weights @ after.numerators), float(weights @ after.denominators))
+        drawn.append(new - old)
+    low, high = np.quantile(drawn, _QUANTILES)
+    return float(low), float(high)
+
+
 def mean_interval(
     scores: Iterable[tuple[float, float | None, float | None]],
 ) -> tuple[float, float] | None:
@@ -318,9 +337,13 @@ def pack_outcomes(outcomes: BoolArray) -> str:
 
 def unpack_outcomes(text: str) -> FloatArray:
     """(examples,) values of packed outcomes."""
+    values: FloatArray = unpack_rows(text).mean(axis=0)
+    return values
+
+
+def unpack_rows(text: str) -> FloatArray:
+    """(rows, examples) packed outcomes, 0 or 1."""
     shape, _, bits = text.partition(":")
     rows, count = map(int, shape.split("x"))
     packed = np.frombuffer(base64.b64decode(bits), np.uint8)
-    outcomes = np.unpackbits(packed, count=rows * count).reshape(rows, count)
-    values: FloatArray = outcomes.mean(axis=0)
-    return values
+    return np.unpackbits(packed, count=rows * count).reshape(rows, count).astype(float)

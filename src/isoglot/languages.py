@@ -157,6 +157,13 @@ def _hyphenated() -> dict[str, str]:
     return {name: _CODES[name] for name in f"{own} bh zh-min-nan zh-yue".split()}
 
 
+@cache
+def three_letter_code(code: str) -> str:
+    """The code of ISO 639-3 of a language without script and region: `swa` for `sw`."""
+    plain = plain_code(code)
+    return next((codes.split("/")[0] for short, codes, _ in _ROWS if short == plain), plain)
+
+
 def plain_code(code: str) -> str:
     """The language alone, without script, region and variant: `zh` for `zh_Hant` and `zho`."""
     return canonical(code).partition("_")[0]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import (
     BarColumn,
+    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
@@ -18,6 +19,7 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
+    TransferSpeedColumn,
 )
 from rich.table import Column
 from rich.text import Text
@@ -44,16 +46,20 @@ class _Cut(ProgressColumn):
         return Text(text or "", no_wrap=True, overflow="ellipsis")
 
 
-def progress_bars(console: Console, *, counts: bool = False) -> Progress:
+def progress_bars(console: Console, *, counts: bool = False, size: bool = False) -> Progress:
     """Bars for tasks with an optional field `status`, as wide as the terminal allows.
 
-    With `counts` they show steps done of all steps, otherwise percent.
+    With `counts` they show steps done of all steps, with `size` bytes of all bytes and bytes a
+    second, otherwise percent.
     """
     columns: list[ProgressColumn] = [_Cut("description")]
     if console.width >= _BAR:
         columns.append(BarColumn(bar_width=24))
+    percent = TaskProgressColumn("[progress.percentage]{task.percentage:>3.0f} %")
     steps = MofNCompleteColumn(table_column=Column(no_wrap=True))
-    columns.append(steps if counts else TaskProgressColumn())
+    columns.append(steps if counts else DownloadColumn() if size else percent)
+    if size and console.width >= _BAR:
+        columns.append(TransferSpeedColumn())
     if console.width >= _ELAPSED:
         columns.append(TimeElapsedColumn())
     time_left = TimeRemainingColumn(table_column=Column(no_wrap=True))

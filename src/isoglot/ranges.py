@@ -38,6 +38,8 @@ class Range:
     @override
     def __str__(self) -> str:
         low = f"above {_written(self.low)}" if self.above else f"from {_written(self.low)}"
+        if self.above:
+            return f"{low} and {'below' if self.below else 'at most'} {_written(self.high)}"
         return f"{low} to {'below ' if self.below else ''}{_written(self.high)}"
 
 

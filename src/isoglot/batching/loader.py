@@ -119,7 +119,7 @@ class Loader:
         self.workers = workers or LoaderConfig()
         self.pin_memory = pin_memory
         check_shape(shape, world, streams)
-        tokens = shape.micro_rows * shape.row_length
+        tokens = shape.micro_batch_rows * shape.row_length
         self.mixture = Mixture(streams, seed=seed, stage=stage)
         padded = uses_padding(streams)
         capacity = _target_capacity(self.mixture, tokens) if pad_targets and not padded else None
@@ -127,7 +127,7 @@ class Loader:
         self.builder = (PaddedBatchBuilder if padded else BatchBuilder)(
             self.mixture,
             corpus.vocabulary,
-            micro_rows=shape.micro_rows,
+            micro_rows=shape.micro_batch_rows,
             row_length=shape.row_length,
             num_aux_rows=self.planner.num_aux_rows,
             target_capacity=capacity,
@@ -185,16 +185,17 @@ def worker_note(config: LoaderConfig, num_processes: int) -> str | None:
 
 def check_shape(shape: BatchConfig, world: int, streams: tuple[OpenStream, ...]) -> None:
     """A step must divide evenly, and a micro-batch hold all sequences of any one draw."""
-    if shape.rows % (shape.micro_rows * world):
+    micro_rows = shape.micro_batch_rows
+    if shape.rows % (micro_rows * world):
         raise RecipeError(
-            f"batch.rows = {shape.rows} does not divide into micro-batches of {shape.micro_rows} "
+            f"batch.rows = {shape.rows} does not divide into micro-batches of {micro_rows} "
             f"rows on {world} process{'es' if world > 1 else ''}. Choose batch.rows as a multiple "
-            f"of batch.micro_rows × processes = {shape.micro_rows * world}."
+            f"of batch.micro_rows × processes = {micro_rows * world}."
         )
     for stream in streams:
-        if stream.slices and (number := int(stream.in_main_rows().sum())) > shape.micro_rows:
+        if stream.slices and (number := int(stream.in_main_rows().sum())) > micro_rows:
             raise RecipeError(
-                f"batch.micro_rows = {shape.micro_rows} cannot hold the {number} sequences that "
+                f"batch.micro_rows = {micro_rows} cannot hold the {number} sequences that "
                 f"the stream {stream.config.kind!r} makes of one draw: set it to {number} or more."
             )
 

@@ -57,7 +57,7 @@ class PaddedPlanner(Planner):
         self, mixture: Mixture, shape: BatchConfig, *, target_capacity: int | None
     ) -> None:
         super().__init__(mixture, shape, target_capacity=target_capacity)
-        self._budget = shape.micro_rows * shape.row_length
+        self._budget = shape.micro_batch_rows * shape.row_length
         self._wanted_tokens = max(self._wanted_tokens, _MICRO_BATCHES_AHEAD * self._budget)
         self._kinds = [
             _sequence_kinds(one.objectives, one.sample_sizes(1)) for one in mixture.components

@@ -9,7 +9,7 @@ builds only its own micro-batches: one, two or eight processes see the same glob
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
@@ -35,8 +35,9 @@ class BatchConfig:
     """Tokens of a row: the longest sequence possible."""
     rows: Annotated[int, Range(1, 2**17)] = 64
     """Rows of one optimizer step, over all processes."""
-    micro_rows: Annotated[int, Range(1, 2**17)] = 16
-    """Rows encoded at a time on one process, as its memory allows."""
+    micro_rows: Annotated[int | Literal["auto"], Range(1, 2**17)] = 16
+    """Rows encoded at a time on one process, as its memory allows; auto: the fastest number that
+    fits, found by trial before the run (docs/speed.md)."""
     lookahead: Annotated[float, Range(0, 10)] = 0.1
     """Draws taken beyond what a step holds, as a share of it, so that rows can be filled well."""
     pad_targets: bool | None = None
@@ -44,6 +45,12 @@ class BatchConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self)
+
+    @property
+    def micro_batch_rows(self) -> int:
+        """`micro_rows` as a number; a run replaces `auto` by one before it plans any batch."""
+        assert self.micro_rows != "auto", "micro_rows: auto has not been resolved"
+        return self.micro_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +81,8 @@ class Planner:
     def __init__(
         self, mixture: Mixture, shape: BatchConfig, *, target_capacity: int | None
     ) -> None:
-        self.mixture, self.shape, self.micro_rows = mixture, shape, shape.micro_rows
-        self.num_micro = shape.rows // shape.micro_rows
+        self.mixture, self.shape, self.micro_rows = mixture, shape, shape.micro_batch_rows
+        self.num_micro = shape.rows // self.micro_rows
         self.target_capacity = target_capacity
         tokens = shape.rows * shape.row_length
         self._wanted_tokens = tokens * (1 + shape.lookahead) + 2 * shape.row_length

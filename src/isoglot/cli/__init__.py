@@ -18,12 +18,17 @@ from isoglot.errors import IsoglotError
 
 _COMMANDS = (
     "demo",
+    "adapt",
+    "fetch",
     "prepare",
     "knowledge",
     "pretrain",
     "finetune",
     "evaluate",
+    "align",
+    "mine",
     "translate",
+    "export",
     "study",
     "report",
     "transplant",

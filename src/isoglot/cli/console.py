@@ -68,9 +68,16 @@ class StageProgress:
     """Progress by stage: a bar for each stage on a terminal; in a log, a line every 15 seconds."""
 
     def __init__(
-        self, console: Console | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        size: bool = False,
     ) -> None:
-        """On standard error unless a terminal is given; `clock` gives seconds."""
+        """On standard error unless a terminal is given; `clock` gives seconds.
+
+        With `size` the units are bytes, shown as sizes and speed.
+        """
         from rich.console import Console
 
         from isoglot.progress import progress_bars
@@ -80,7 +87,8 @@ class StageProgress:
         self._clock = clock
         self._started: dict[str, tuple[float, int]] = {}
         self._last_line = clock()
-        self._bars = progress_bars(console)
+        self._bars = progress_bars(console, size=size)
+        self._unit, self._scale = (" MB", 10**6) if size else ("", 1)
 
     def __enter__(self) -> StageProgress:
         self._bars.start()
@@ -108,8 +116,10 @@ class StageProgress:
         """How far a stage is, and the time left at its speed until now."""
         from isoglot.progress import duration
 
+        shown = f"{done // self._scale:,}"
         if not total:
-            return f"{done:,}"
+            return f"{shown}{self._unit}"
         started, before = self._started[stage]
         seconds = (self._clock() - started) * (total - done) / max(1, done - before)
-        return f"{done:,} of {total:,} ({done / total:.0%}), {duration(seconds)} left"
+        of = f"{shown} of {total // self._scale:,}{self._unit}"
+        return f"{of} ({100 * done / total:.0f} %), {duration(seconds)} left"

@@ -9,6 +9,7 @@ import typer
 
 from isoglot.cli import app, options, scoring
 from isoglot.cli.console import disable_progress_bars
+from isoglot.cli.fetch import fetch_missing
 from isoglot.cli.outputs import output_file, output_file_or_folder
 from isoglot.errors import IsoglotError, nearest
 
@@ -24,6 +25,8 @@ Examples:
 
     isoglot evaluate runs/mine --pairs test/en-sw.tsv
 
+    isoglot evaluate runs/mine --text sw.txt --text en=test/english.txt
+
     isoglot evaluate runs/mine --tasks tatoeba,alignment,xfactr --data eval --set max_masks=3
 
     isoglot evaluate runs/mine --tasks xnli,mlqa --data eval --seeds 5 --languages sw,hi
@@ -37,6 +40,13 @@ _PAIRS = typer.Option(
     "-p",
     help="TSV file of translations, named after its languages: en-de.tsv, or en-de.tsv.xz. May be "
     "repeated.",
+)
+_TEXT = typer.Option(
+    [],
+    "--text",
+    metavar="FILE",
+    help="Text file, named after its language (sw.txt, sw.txt.xz) or given as sw=news.txt: print "
+    "bits per character. May be repeated.",
 )
 _TASKS = typer.Option(
     "",
@@ -58,8 +68,9 @@ _LIMIT = typer.Option(
     None,
     min=1,
     metavar="N",
-    help="Score at most N examples: the first N pairs of a file, N evenly spaced ones of a task.",
-    show_default="1000 pairs, or all",
+    help="Score at most N examples: the first N pairs or lines of a file, N evenly spaced ones of "
+    "a task.",
+    show_default="1000 pairs, 2000 lines, or all",
 )
 _CENTER = typer.Option(False, "--center", help="Retrieval: subtract each language's mean vector.")
 _MARGIN = typer.Option(False, "--margin", help="Retrieval: rank by ratio margin instead of cosine.")
@@ -77,20 +88,21 @@ _DIRECTION = typer.Option(
     show_default="the paper's",
 )
 _ALIGNER = typer.Option(
-    _DEFAULT_ALIGNER, help="Word alignment: transport, entropic, argmax or itermax."
+    _DEFAULT_ALIGNER, help="Word alignment: transport, entropic, argmax, itermax or softmax."
 )
 _PREDICTIONS = typer.Option(
     None,
     "--save-predictions",
     metavar="FILE",
-    help="Write predictions of probes as JSON lines.",
+    help="Write predictions of probes, or the bits of each line of --text, as JSON lines.",
     callback=output_file,
 )
 _COMPARE_WITH = typer.Option(
     None,
     "--compare-with",
     metavar="FILE",
-    help="Another model's --save-predictions file: print where the two differ.",
+    help="Another model's --save-predictions file: print where the two differ; with --text, the "
+    "change of bits per character.",
 )
 _SETTINGS = typer.Option(
     [],
@@ -111,8 +123,10 @@ _VISUALIZATIONS = typer.Option(
 def evaluate(
     model: Path = options.MODEL,
     pairs: list[Path] = _PAIRS,
+    text: list[str] = _TEXT,
     tasks: str = _TASKS,
     data: list[Path] = options.DATA,
+    fetch: bool = options.FETCH,
     languages: str = options.LANGUAGES,
     out: Path | None = _OUT,
     limit: int | None = _LIMIT,
@@ -135,8 +149,10 @@ def evaluate(
 ) -> None:
     """Score an encoder across languages.
 
-    With --pairs, on your own translations: is the nearest sentence the translation? With --tasks,
-    on public test sets, of two kinds (`isoglot show tasks`):
+    With --pairs, on your own translations: is the nearest sentence the translation? With --text,
+    on your own text: bits per character, by which models with different vocabularies are compared;
+    no results file is written. With --tasks, on public test sets, of two kinds (`isoglot show
+    tasks`):
 
     tatoeba, alignment, lama and others need no training. All layers are scored; the table shows
     what users of the folder get: the exported sentence vectors, or the last layer. The best layer,
@@ -145,22 +161,33 @@ def evaluate(
     xnli, mlqa and others are fine-tuned first, with the protocol's number of seeds, and scored in
     languages without training data (`isoglot finetune` has more options).
     """
-    _check_given(pairs, tasks, compare_with, predictions)
+    _check_given(pairs, text, tasks, compare_with, predictions)
     features = {"limit": limit, "center": center, "margin": margin, "aligner": aligner}
     features["language_embeddings"] = with_languages = not no_language_embeddings
     training: dict[str, Any] = {"seeds": seeds, "selection": selection, "train_on": train_on}
-    if pairs:
-        unread = {**training, "save_predictions": predictions, "set": settings}
-        _refuse_with_pairs(unread, aligner, source, scenario)
+    if pairs or text:
+        unread = {**training, "set": settings, "fetch": fetch}
+        if pairs:
+            unread["save_predictions"] = predictions
+        else:
+            unread |= {"center": center, "margin": margin, "layer": layer is not None, "out": out}
+            unread |= {"direction": direction, "visualizations": visualizations}
+            unread |= {"languages": languages}
+        _refuse_unread("--pairs" if pairs else "--text", unread, aligner, source, scenario)
     training |= {"scenario": scenario, "protocol": protocol, "sources": source}
     disable_progress_bars()
     folder = options.resolve_model(model, language_embeddings=with_languages)
+    if text:
+        scoring.score_text(folder, text, _feature_config(features), predictions, compare_with)
+        return
     file, targets = options.results_file(out, model), options.parse_languages(languages)
     view = {"protocol": protocol, "layer": layer, "direction": direction}
     if pairs:
         shown = _table_options(folder, _feature_config(features), targets, view)
         scoring.score_pairs(folder, pairs, file, shown, visualize=visualizations)
         return
+    if fetch:
+        fetch_missing(options.split_names(tasks), data, targets, source, train_on)
     names = _score_tasks(
         folder, tasks, tuple(data), file, features, training, targets, settings, predictions, view
     )
@@ -171,24 +198,30 @@ def evaluate(
 
 
 def _check_given(
-    pairs: list[Path], tasks: str, compare_with: Path | None, predictions: Path | None
+    pairs: list[Path],
+    text: list[str],
+    tasks: str,
+    compare_with: Path | None,
+    predictions: Path | None,
 ) -> None:
-    if bool(pairs) == bool(tasks.strip(", ")):
-        raise typer.BadParameter("give either --pairs or --tasks.", param_hint="--pairs / --tasks")
-    if compare_with is not None and predictions is None:
+    if sum(map(bool, (pairs, text, tasks.strip(", ")))) != 1:
+        raise typer.BadParameter(
+            "give one of --pairs, --text and --tasks.", param_hint="--pairs / --text / --tasks"
+        )
+    if compare_with is not None and predictions is None and not text:
         raise typer.BadParameter("add --save-predictions FILE.", param_hint="--compare-with")
 
 
-def _refuse_with_pairs(
-    unread: Mapping[str, object], aligner: str, source: list[str], scenario: str
+def _refuse_unread(
+    given: str, unread: Mapping[str, object], aligner: str, source: list[str], scenario: str
 ) -> None:
-    """Refuse options that only --tasks reads."""
+    """Refuse options that --pairs or --text do not read."""
     changed = {"aligner": aligner != _DEFAULT_ALIGNER, "source": source != ["en"]}
     changed |= {"scenario": scenario != "zero-shot"}
     for name, value in {**unread, **changed}.items():
         if value:
             option = f"--{name.replace('_', '-')}"
-            raise typer.BadParameter("--pairs does not read it: use --tasks.", param_hint=option)
+            raise typer.BadParameter(f"{given} does not read it: leave it out.", param_hint=option)
 
 
 def _score_tasks(

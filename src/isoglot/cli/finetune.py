@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from isoglot.cli import app, options
+from isoglot.cli.fetch import fetch_missing
 from isoglot.cli.outputs import output_file_or_folder, output_folder
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def finetune(
     model: Path = options.MODEL,
     tasks: str = options.TASKS,
     data: list[Path] = options.DATA,
+    fetch: bool = options.FETCH,
     scenario: str = options.SCENARIO,
     protocol: str = options.PROTOCOL,
     seeds: int | None = options.SEEDS,
@@ -95,6 +97,8 @@ def finetune(
     )
     names = options.split_names(tasks)
     folders = tuple(data)
+    if fetch:
+        fetch_missing(names, data, request.scenario.targets, source, train_on)
     options.check_tasks(names, folders, request, train_on)
     file = options.results_file(out, model)
     finetune_and_print(

@@ -76,6 +76,11 @@ LANGUAGES = typer.Option(
 )
 
 
+FETCH = typer.Option(
+    False,
+    "--fetch",
+    help="Download data of the tasks that is missing into --data first (isoglot fetch).",
+)
 NO_LANGUAGE_EMBEDDINGS = typer.Option(
     False,
     "--no-language-embeddings",

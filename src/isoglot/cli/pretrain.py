@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from isoglot.cli import app
 from isoglot.cli.outputs import output_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console
 
 _EXAMPLE = """
 Examples:
@@ -16,6 +22,8 @@ Examples:
     isoglot pretrain tiny
     isoglot pretrain xlm --corpus corpora/mine --out runs/xlm
     isoglot pretrain xlm --corpus corpora/mine --set optimizer.learning_rate=5e-5
+    isoglot pretrain xlm --corpus corpora/mine --set batch.micro_rows=auto --plan
+    isoglot pretrain xlm --corpus corpora/mine --set batch.micro_rows=auto --hours 2
     isoglot pretrain mine.yaml --resume
     torchrun --nproc-per-node 8 -m isoglot pretrain xlm --corpus corpora/mine
 """
@@ -43,25 +51,62 @@ def pretrain(
     settings: list[str] = typer.Option(
         [], "--set", help="Change a setting of the recipe: path.to.setting=value. May be repeated."
     ),
+    hours: float | None = typer.Option(
+        None,
+        min=0.001,
+        help="Time for the whole command: a few steps are timed, and the stages get the steps that "
+        "fill it, in the recipe's proportions.",
+        show_default="the recipe's steps",
+    ),
+    plan: bool = typer.Option(
+        False,
+        "--plan",
+        help="Time a few steps, print rows that fit the memory, steps, passes over the data, "
+        "hours, memory and disk, and stop.",
+    ),
 ) -> None:
     """Pre-train an encoder and export it as a plain Hugging Face folder.
 
     Ctrl-C saves a checkpoint after the current step; --resume continues bit for bit.
     """
-    from rich.console import Console
+    from rich.console import Console as TerminalConsole
 
+    from isoglot.api import estimate
     from isoglot.api import pretrain as run
-    from isoglot.cli.console import disable_progress_bars
+    from isoglot.cli.console import disable_progress_bars, print_table
+    from isoglot.pretraining.measuring import process_start
 
     disable_progress_bars()
-    console = Console(stderr=True)
-    outcome = run(recipe, corpus, out, settings=settings, resume=resume, console=console)
+    console = TerminalConsole(stderr=True)
+    if plan:
+        found = estimate(recipe, corpus, out, settings=settings, hours=hours, console=console)
+        if os.environ.get("RANK", "0") == "0":
+            print_table(("", ""), found.rows())
+            _print_notes(found.notes(), console)
+        return
+    outcome = run(
+        recipe,
+        corpus,
+        out,
+        settings=settings,
+        resume=resume,
+        hours=hours,
+        started=process_start(),
+        console=console,
+    )
     if os.environ.get("RANK", "0") != "0":
         return  # only the first process prints
-    for warning in outcome.warnings:
-        console.print(f"[yellow]note[/]: {warning}", highlight=False, soft_wrap=True)
+    _print_notes(outcome.warnings, console)
     if outcome.finished:
         steps = "1 step" if outcome.total_steps == 1 else f"{outcome.total_steps:,} steps"
-        print(f"{steps}, {outcome.tokens:,} tokens; model: {outcome.model}")
+        early = " (stopped early)" if outcome.stopped_early else ""
+        best = f" of step {outcome.exported_step:,}"
+        of_step = best if outcome.exported_step != outcome.total_steps else ""
+        print(f"{steps}{early}, {outcome.tokens:,} tokens; model{of_step}: {outcome.model}")
     else:
         print(f"stopped after step {outcome.total_steps:,}; add --resume to continue")
+
+
+def _print_notes(notes: Iterable[str], console: Console) -> None:
+    for note in notes:
+        console.print(f"[yellow]note[/]: {note}", highlight=False, soft_wrap=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from isoglot.atomic import replace_file
 from isoglot.cli.options import print_note
+from isoglot.corpus.reading.files import require_file
 from isoglot.locks import lock_file
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from isoglot.cli.score_table import TableOptions
     from isoglot.evaluation.pairs import PairsByName
+    from isoglot.evaluation.settings import FeatureConfig
     from isoglot.tasks.base import DataFolders
 
 _MAX_DIFFERENCES = 20
@@ -50,6 +52,58 @@ def score_pairs(
     if visualize:
         limit = options.settings.limit or MAX_PAIRS
         write_visualizations(folder, file, read_pairs(pairs, limit, options.languages))
+
+
+def score_text(
+    folder: Path,
+    given: list[str],
+    settings: FeatureConfig,
+    out: Path | None,
+    compare_with: Path | None,
+) -> None:
+    """Print bits per character by language; write those of each line, compare another model's."""
+    from isoglot.cli.console import StageProgress, print_table
+    from isoglot.evaluation.text_scores import (
+        compare_lengths,
+        score_texts,
+        text_files,
+        write_lengths,
+    )
+
+    files = text_files(given)
+    if compare_with is not None:
+        require_file(compare_with)
+    with ExitStack() as stack:
+        if out is not None:
+            stack.enter_context(lock_file(out))
+        progress = stack.enter_context(StageProgress())
+        scores = score_texts(folder, files, settings, progress=progress, note=print_note)
+        changes = {} if compare_with is None else compare_lengths(scores, compare_with)
+        if out is not None:
+            partial_file = stack.enter_context(replace_file(out))
+            with partial_file.open("w", encoding="utf-8") as stream:
+                write_lengths(stream, scores)
+    headings = ["language", "lines", "bits per character", "95 %", "tokens per word", "unknown"]
+    rows = []
+    for score in scores:
+        low, high = score.lengths.interval()
+        row = [
+            score.language,
+            f"{len(score.lengths.characters):,}",
+            f"{score.lengths.bits_per_character:.3f}",
+            f"{low:.3f} to {high:.3f}",
+            f"{score.tokens.tokens_per_word:.2f}",
+            f"{100 * score.tokens.unknown_rate:.2f} %",
+        ]
+        if score.language in changes:
+            found = changes[score.language]
+            low, high = 100 * found.low, 100 * found.high
+            row += [f"{100 * found.value:+.1f} %", f"{low:+.1f} % to {high:+.1f} %"]
+        rows.append(row)
+    print_table([*headings, "change", "95 %"] if changes else headings, rows)
+    print("95 %: bootstrap over lines. Lower is better; the same words are hidden for every model.")
+    if out is not None:
+        print(f"bits of each line in {out}")
 
 
 def score_features(

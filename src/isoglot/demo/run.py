@@ -1,222 +1,146 @@
-"""The demo: a generated corpus, a shared MLM checkpoint, and from it MLM, MLM + TLM and PPA.
+"""The demo: a small encoder of two languages is adapted to a third, with the proof.
 
-    testbed → prepare → demo/checkpoint → demo/mlm, demo/mlm-tlm, demo/ppa → retrieval
-            → table → report.html
+    testbed --prepare--> OUT/known --pretrain--> encoder of English and Spanish
+    testbed --> OUT/new: text of all three, translations of Swahili, as a user has them
+    encoder, files --isoglot.adapt--> OUT/adapted: model, scores before and after, report.html
 
-All continuations see the same text and translations and the same number of tokens. They differ in
-what they make of a translation pair: two texts (MLM), one text (MLM + TLM), or one text and two
-sentences that find each other (PPA). PPA gives each objective's mean loss the same weight; the
-others weigh every target token alike.
+All of it is what `isoglot prepare`, `isoglot pretrain` and `isoglot adapt` do; finished work is
+kept, and the same command continues.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from statistics import mean, stdev
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
-from isoglot.atomic import write_text
-from isoglot.demo.jobs import Job, JobScores, job_runner
-from isoglot.demo.testbed_corpus import TEST_PAIRS, generated_corpus
+from isoglot.demo.testbed_corpus import PIVOT, generated_corpus
 from isoglot.progress import duration
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from rich.console import Console
 
-LANGUAGES = ("en", "es", "ru", "ar")
-CONTROL = "MLM"
-VARIANTS = {CONTROL: "demo/mlm", "MLM + TLM": "demo/mlm-tlm", "PPA": "demo/ppa"}
-"""Label of each row of the table, and its recipe; the first is the control."""
+    from isoglot.adaptation.run import AdaptOutcome
+
+KNOWN = (PIVOT, "es")
+"""Languages of the encoder."""
+NEW = "sw"
+"""The language that it is adapted to."""
+RECIPE = "demo/checkpoint"
+WORLD: Mapping[str, int] = {"num_concepts": 60, "max_entities": 20}
+KNOWN_SIZE: Mapping[str, int] = {"num_sentences": 6000, "num_pairs": 1}
+"""What the encoder is pre-trained on."""
+NEW_SIZE: Mapping[str, int] = {"num_sentences": 1500, "num_pairs": 1500}
+"""What it is adapted with."""
+VOCAB_SIZE = 1000
 
 
 def run_demo(
     folder: Path,
     console: Console,
     *,
-    seeds: tuple[int, ...] = (1,),
     settings: tuple[str, ...] = (),
-) -> list[JobScores]:
-    """Run the demo into a folder, print its table and write its report.
-
-    Finished runs in the folder are not trained again, unfinished ones continue from their newest
-    checkpoint.
+    known_size: Mapping[str, int] = KNOWN_SIZE,
+    new_size: Mapping[str, int] = NEW_SIZE,
+    world: Mapping[str, int] = WORLD,
+    heldout: int = 300,
+) -> AdaptOutcome:
+    """Run the demo into a folder; an earlier, interrupted one continues.
 
     Args:
-        folder: corpus, runs and report go here.
-        console: shows progress and the table.
-        seeds: random seeds to train each variant with.
-        settings: changes of all recipes, `path.to.setting=value`.
+        folder: all files go here.
+        console: shows progress, the facts and the plan.
+        settings: changes of the encoder's recipe, `path.to.setting=value`.
+        known_size: lines of each language that the encoder is pre-trained on.
+        new_size: lines of each language, and pairs, that it is adapted with.
+        world: size of the lexicon.
+        heldout: lines of each language, and pairs, that are scored before and after.
 
     Returns:
-        The scores, those of the checkpoint first.
+        How the adaptation ended, with its scores.
     """
+    from isoglot.adaptation.config import AdaptConfig
+    from isoglot.adaptation.run import AdaptOutcome, adapt
+
     began = time.monotonic()
+    _use_one_thread()
     console.print(
-        f"{1 + 3 * len(seeds)} small models, about {1.5 + 2.2 * len(seeds):.0f} minutes on two "
-        "cores. Ctrl-C stops; the same command continues.",
+        "Two small trainings on generated text, about 4 minutes on two cores. Ctrl-C stops; the "
+        "same command continues.",
         highlight=False,
     )
+    encoder = _known_encoder(folder / "known", console, settings, {**world, **known_size})
+    if encoder is None:
+        return AdaptOutcome(out=folder / "adapted", finished=False, stopped="pre-training stopped")
+    _new_files(folder / "new", {**world, **new_size})
+    text: dict[str, tuple[str, ...]] = {
+        code: (str(folder / f"new/text/{code}.txt"),) for code in (*KNOWN, NEW)
+    }
+    pairs: dict[str, tuple[str, ...]] = {
+        f"{PIVOT}-{NEW}": (str(folder / f"new/pairs/{PIVOT}-{NEW}.tsv"),)
+    }
+    config = AdaptConfig(encoder=str(encoder), text=text, pairs=pairs, heldout=heldout)
+    _print_command(config, folder / "adapted", console)
+    outcome = adapt(config, folder / "adapted", console=console)
+    if outcome.finished:
+        console.print(f"{duration(time.monotonic() - began)} in all", highlight=False)
+    return outcome
+
+
+def _use_one_thread() -> None:
+    """Models as small as these gain nothing from a second thread, here or in other processes."""
+    import torch
+
+    os.environ["OMP_NUM_THREADS"] = "1"
+    torch.set_num_threads(1)
+
+
+def _known_encoder(
+    folder: Path, console: Console, settings: tuple[str, ...], size: Mapping[str, Any]
+) -> Path | None:
+    """The model folder of the encoder of the known languages; none if training was stopped."""
+    from isoglot.corpus import Corpus
+    from isoglot.pretraining.run import pretrain
+    from isoglot.recipe import dump, load_recipe
+
     corpus = generated_corpus(
-        folder,
-        console,
-        languages=LANGUAGES,
-        num_sentences=6000,
-        num_pairs=4000,
-        num_concepts=60,
-        max_entities=20,
-        num_pages=0,
-        vocab_size=1600,
+        folder, console, languages=KNOWN, num_pages=0, vocab_size=VOCAB_SIZE, **size
     )
-    base, *jobs = _jobs(folder, corpus, seeds, settings)
-    with job_runner([base, *jobs], console) as run:
-        console.print(f"Training the checkpoint that all start from: {base.num_steps} steps of MLM")
-        scores = list(run([base]))
-        console.print(_table(scores))
-        names = ", ".join(VARIANTS)
-        console.print(f"Training {names} from it: {jobs[0].num_steps} steps each")
-        for row in run(jobs):
-            scores.append(row)
-            console.print(f"{row.label}, seed {row.seed}: average {row.average:.1f}")
-    base_scores, *rest = scores
-    rest.sort(key=lambda row: (row.seed, [*VARIANTS].index(row.label)))
-    _print_result([base_scores, *rest], console, time.monotonic() - began)
-    _write_report([base_scores, *rest], corpus, folder / "report.html", console)
-    return [base_scores, *rest]
-
-
-def _jobs(
-    folder: Path, corpus: Path, seeds: tuple[int, ...], settings: tuple[str, ...]
-) -> list[Job]:
-    """The checkpoint's job, then those of the variants, the longest first within a seed."""
-    from isoglot.recipe import load_recipe
-
-    def job(label: str, recipe: str, name: str, seed: int, init_from: Path | None = None) -> Job:
-        return Job(
-            label=label,
-            recipe=recipe,
-            corpus=corpus,
-            out=folder / name,
-            seed=seed,
-            num_steps=sum(stage.steps or 0 for stage in load_recipe(recipe, settings).stages),
-            init_from=init_from,
-            settings=settings,
+    run = folder / "run"
+    if not (run / "model/config.json").is_file():
+        recipe = load_recipe(RECIPE, settings)
+        steps = sum(stage.steps or 0 for stage in recipe.stages)
+        console.print(
+            f"Pre-training an encoder of {' and '.join(KNOWN)}: {steps} steps of MLM",
+            highlight=False,
         )
-
-    base = job("checkpoint", "demo/checkpoint", "checkpoint", seed=0)
-    return [
-        base,
-        *(
-            job(
-                label,
-                recipe,
-                f"{recipe.removeprefix('demo/')}-seed{seed}",
-                seed,
-                base.out / "model",
-            )
-            for seed in seeds
-            for label, recipe in reversed(VARIANTS.items())
-        ),
-    ]
+        done = pretrain(
+            recipe,
+            Corpus.open(corpus),
+            run,
+            resume=run.exists(),
+            name=recipe.name,
+            recipe_text=dump(recipe),
+            console=console,
+        )
+        return done.model
+    return run / "model"
 
 
-# --- the table --------------------------------------------------------------------------------
+def _new_files(folder: Path, size: Mapping[str, Any]) -> None:
+    """Text of all languages, and translations of the new one."""
+    from isoglot import testbed
+
+    if not (folder / f"pairs/{PIVOT}-{NEW}.tsv").is_file():
+        testbed.write_raw_files(folder, languages=(*KNOWN, NEW), num_test_pairs=1, **size)
 
 
-def _table(scores: list[JobScores]) -> Table:
-    """A row per variant, means over seeds; the first row is the checkpoint."""
-    languages = list(scores[0].by_language)
-    columns = (*languages, "average", "by seed", "not centred")
-    table = Table("", *columns, title="Sentence retrieval, accuracy@1 in percent")
-    for label, rows in {"checkpoint": scores[:1], **_grouped(scores[1:])}.items():
-        if rows:
-            table.add_row(
-                label,
-                *(f"{mean(row.by_language[code] for row in rows):.1f}" for code in languages),
-                _mean_sd([row.average for row in rows]),
-                " ".join(f"{row.average:.1f}" for row in rows),
-                _mean_sd([row.uncentred for row in rows]),
-            )
-    return table
-
-
-def _print_result(scores: list[JobScores], console: Console, seconds: float) -> None:
-    console.print(_table(scores))
-    rest = scores[1:]
-    groups = _grouped(rest)
-    best = max(rest, key=lambda row: row.average).model
-    # equal up to how full the rows are: a percent or two
-    tokens = f"{round(mean(row.num_tokens for row in rest), -3):,.0f}"
-    console.print(
-        f"Both directions with English, {TEST_PAIRS} sentences a language, mean-pooled states of "
-        f"each model's best layer (chosen on one half of the sentences, scored on the other), "
-        f"minus the mean vector of each language (centred).\n"
-        f"All start from the same checkpoint and train on {tokens} tokens.\n"
-        + "".join(_margin(label, groups) for label in VARIANTS if label != CONTROL)
-        + _caveat(len(groups[CONTROL]))
-        + f"{duration(seconds)}. Two of the trained encoders, as Hugging Face folders:\n"
-        f"  {groups[CONTROL][0].model}\n  {best}\n\n"
-        f"Open one:\n\n"
-        f"  from transformers import AutoModelForMaskedLM, AutoTokenizer\n"
-        f"  tokenizer = AutoTokenizer.from_pretrained({str(best)!r})\n"
-        f"  model = AutoModelForMaskedLM.from_pretrained({str(best)!r})",
-        highlight=False,
-        soft_wrap=True,
-    )
-
-
-def _caveat(num_seeds: int) -> str:
-    if num_seeds > 1:
-        return ""
-    return (
-        "One random seed: it shows that the pieces work, and the order of the rows. For means and "
-        "standard deviations: isoglot demo --seeds 3 (about 8 minutes; finished runs are kept).\n"
-    )
-
-
-def _grouped(scores: list[JobScores]) -> dict[str, list[JobScores]]:
-    return {label: [row for row in scores if row.label == label] for label in VARIANTS}
-
-
-def _margin(label: str, groups: dict[str, list[JobScores]]) -> str:
-    pairs = zip(groups[CONTROL], groups[label], strict=True)
-    margins = [row.average - control.average for control, row in pairs]
-    by_seed = " ".join(f"{margin:+.1f}" for margin in margins)
-    return f"{label}, margin over {CONTROL}: {_mean_sd(margins)} points; by seed {by_seed}.\n"
-
-
-def _mean_sd(values: list[float]) -> str:
-    sd = f" ± {stdev(values):.1f}" if len(values) > 1 else ""
-    return f"{mean(values):.1f}{sd}"
-
-
-# --- the report -------------------------------------------------------------------------------
-
-
-def _write_report(scores: list[JobScores], corpus: Path, file: Path, console: Console) -> None:
-    """One page with scores, training curves, and the sentence space of one model per variant."""
-    try:
-        import jinja2  # noqa: F401
-        import sklearn  # noqa: F401
-    except ImportError:
-        console.print("For an HTML report: pip install 'isoglot[report]', and run it again.")
-        return
-    from isoglot.evaluation.pairs import read_pairs
-    from isoglot.evaluation.visualize import VisualizationConfig, visualize_folder
-    from isoglot.report.inputs import NamedFolder
-    from isoglot.report.page import read_report_data, report_page
-    from isoglot.visualizations import FILE
-
-    pairs = read_pairs(sorted((corpus.parent / "raw/test").glob("*.tsv")), limit=TEST_PAIRS)
-    config = VisualizationConfig(sentences_per_language=100)
-    models = {row.label: row.model for row in reversed(scores)}
-    for model in models.values():
-        visualize_folder(model, pairs, config).write(model.parent / FILE)
-    inputs = [NamedFolder(row.label, row.model.parent) for row in scores]
-    title = "Isoglot's demo: one checkpoint, continued in three ways"
-    data = read_report_data([*inputs, NamedFolder("corpus", corpus)])
-    write_text(file, report_page(data, title=title))
-    console.print(f"All of it on one page: {file}", highlight=False, soft_wrap=True)
+def _print_command(config: Any, out: Path, console: Console) -> None:
+    """What a user would type."""
+    options = [f"--text {code}={names[0]}" for code, names in config.text.items()]
+    options += [f"--pairs {code}={names[0]}" for code, names in config.pairs.items()]
+    command = " \\\n    ".join([f"isoglot adapt {config.encoder} --out {out}", *options])
+    console.print(f"\nThe job itself:\n\n  {command}\n", highlight=False, soft_wrap=True)

@@ -17,7 +17,7 @@ from isoglot.results import Score
 from isoglot.tasks.base import DataFolders, Task, TaskSplit, name_folders
 from isoglot.tasks.language_sets import expand_languages, is_selected
 from isoglot.tasks.pretokenized import pretokenize_examples
-from isoglot.tasks.unread import unread_note
+from isoglot.tasks.unread import missing_note
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -42,7 +42,7 @@ def splits_to_score(
     if not found:
         raise CorpusError(
             f"{name_folders(data)} has no files of {task.name}. Name their folder with --data; "
-            f"docs/tasks.md shows its layout. {unread_note(task, data) or ''}".rstrip()
+            f"docs/tasks.md shows its layout. {missing_note(task, data)}".rstrip()
         )
     return [split for language, split in found.items() if is_selected(language, codes)]
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FOLDER = "sentence-transformers"
 """Folder of a run, beside its model."""
+_LENGTHS = "sentence_bert_config.json"
 _POOLINGS: dict[str, Pooling] = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",
@@ -44,6 +45,9 @@ class SentenceModule:
     """Projections and normalizations after the pooling."""
     name: str = "mean of the last layer"
     """In words, for tables."""
+    max_length: int | None = None
+    """Tokens at which sentence-transformers cuts a text; none: the model's positions. Scores of
+    tasks are computed without it."""
 
     @property
     def is_plain(self) -> bool:
@@ -59,8 +63,7 @@ class SentenceModule:
 
 def exported_vectors(folder: Path) -> SentenceModule:
     """The sentence vectors of a model folder; a module that cannot be read is refused by name."""
-    places = [folder, folder.parent / FOLDER] if folder.name == "model" else [folder]
-    place = next((place for place in places if (place / "modules.json").is_file()), None)
+    place = _place(folder)
     if place is None:
         return SentenceModule()
     pooling: Pooling = "mean"
@@ -85,7 +88,40 @@ def exported_vectors(folder: Path) -> SentenceModule:
                 )
     read = "first token" if pooling == "cls" else "mean"
     words = ", ".join([f"{read} of the last layer", *dict.fromkeys(names)])
-    return SentenceModule(pooling, tuple(steps), words)
+    return SentenceModule(pooling, tuple(steps), words, _max_length(place))
+
+
+def module_files(folder: Path) -> list[Path]:
+    """The files that decide what is done with the states, sorted."""
+    place = _place(folder)
+    if place is None:
+        return []
+    inside = [*place.glob("*/config.json"), *place.glob("*/model.safetensors")]
+    return sorted([place / "modules.json", place / _LENGTHS, *inside])
+
+
+def _place(folder: Path) -> Path | None:
+    """The sentence-transformers folder of a model folder: itself, or that of its run.
+
+    One that holds the encoder up to a lower layer only is another model, to be scored by itself.
+    """
+    if (folder / "modules.json").is_file():
+        return folder
+    beside = folder.parent / FOLDER
+    if folder.name != "model" or not (beside / "modules.json").is_file():
+        return None
+    return beside if _num_layers(beside) == _num_layers(folder) else None
+
+
+def _num_layers(folder: Path) -> object:
+    file = folder / "config.json"
+    return _read(file).get("num_hidden_layers") if file.is_file() else None
+
+
+def _max_length(place: Path) -> int | None:
+    file = place / _LENGTHS
+    length = _read(file).get("max_seq_length") if file.is_file() else None
+    return length if isinstance(length, int) and length > 0 else None
 
 
 def _unit(vectors: Tensor) -> Tensor:

@@ -17,7 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from isoglot.evaluation.embed import layer_groups
-from isoglot.evaluation.retrieval import best_neighbors, embed_sides, nearest_neighbors
+from isoglot.evaluation.mining_strategies import propose_pairs
+from isoglot.evaluation.retrieval import embed_sides, nearest_neighbors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,23 +93,9 @@ class MiningSet:
 
 def mine_pairs(first: Tensor, second: Tensor, *, k: int) -> list[MinedPair]:
     """Pairs (i, j, margin) with a margin above 0, best first; each sentence at most once."""
-    forward, backward = nearest_neighbors(first, second, k=k)
-    targets, target_margins = best_neighbors(forward, backward, margin=True)
-    sources, source_margins = best_neighbors(backward, forward, margin=True)
-    proposals = {
-        (i, j): margin
-        for i, (j, margin) in enumerate(zip(targets.tolist(), target_margins.tolist(), strict=True))
-    }
-    for j, (i, margin) in enumerate(zip(sources.tolist(), source_margins.tolist(), strict=True)):
-        proposals[i, j] = max(margin, proposals.get((i, j), margin))
-    accepted: list[MinedPair] = []
-    used_first, used_second = set(), set()
-    for (i, j), margin in sorted(proposals.items(), key=lambda item: (-item[1], item[0])):
-        if i not in used_first and j not in used_second and margin > 0:
-            accepted.append((i, j, margin))
-            used_first.add(i)
-            used_second.add(j)
-    return accepted
+    found = propose_pairs(*nearest_neighbors(first, second, k=k), "max")
+    columns = found.first.tolist(), found.second.tolist(), found.margins.tolist()
+    return list(zip(*columns, strict=True))
 
 
 def best_threshold(pairs: Sequence[MinedPair], *, num_gold: int) -> float:

@@ -59,7 +59,7 @@ def read_pairs(
                 f"{file}: another file is of {name} too. Score one of them alone, with another "
                 "file for --out."
             )
-        first, second, skipped = _read(file, _reader(file, note), limit)
+        first, second, skipped = _read(file, pair_reader(file, note), limit)
         if not first:
             raise CorpusError(
                 f"{file} has no pair of sentences (two columns, a tab between)"
@@ -79,7 +79,7 @@ def _counts(skipped: Counter[str]) -> str:
     return ", ".join(f"{number:,} {reason}" for reason, number in skipped.most_common())
 
 
-def _reader(file: Path, note: Callable[[str], None] | None) -> TsvReader:
+def pair_reader(file: Path, note: Callable[[str], None] | None) -> TsvReader:
     """A reader of the columns that have sentences."""
     lines = [line for line in islice(read_lines(file), _INSPECTED) if isinstance(line, str)]
     rows = [line.split("\t") for line in lines if line.strip()]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from isoglot.ranges import Range, check_ranges
 
-Aligner = Literal["transport", "entropic", "argmax", "itermax"]
+Aligner = Literal["transport", "entropic", "argmax", "itermax", "softmax"]
 Pooling = Literal["mean", "cls"]
 
 _LABELS = {
@@ -33,13 +33,15 @@ class FeatureConfig:
     num_neighbors: Annotated[int, Range(1, 10_000)] = 4
     """Nearest neighbors in the mean of a ratio margin."""
     aligner: Aligner = "transport"
-    """Word aligner: XLM-Align's optimal transport or its entropic form, or SimAlign's two."""
+    """Word aligner: XLM-Align's transport or its entropic form, SimAlign's two, awesome-align's."""
     encode_jointly: bool | None = None
     """Encode a sentence pair as one sequence for word alignment; none: only for XLM-Align's."""
     sinkhorn_iterations: Annotated[int, Range(1, 10_000)] = 2
     """Sinkhorn iterations of XLM-Align's aligners."""
     regularization: Annotated[float, Range(1e-6, 1e6)] = 0.1
     """Entropy regularization, on cosines, of the entropic aligner."""
+    softmax_threshold: Annotated[float, Range(0, 1)] = 0.001
+    """Probability above which the softmax aligner links two tokens, in both directions."""
     max_masks: Annotated[int | None, Range(1, 100)] = None
     """Longest answer to a cloze prompt, in tokens; none: the task's own (lama: 1, others: 5)."""
 
@@ -71,6 +73,8 @@ class FeatureConfig:
             names = (*names, "sinkhorn_iterations")
         if kind == "alignment" and self.aligner == "entropic":
             names = (*names, "regularization")
+        if kind == "alignment" and self.aligner == "softmax":
+            names = (*names, "softmax_threshold")
         changed = [
             _LABELS.get((name, getattr(self, name)), f"{name}={getattr(self, name)}")
             for name in (*names, "limit", "language_embeddings")

@@ -2,7 +2,8 @@
 
 A text is cut twice: at a number of characters that no text of the model's length reaches, so that a
 line of hundreds of megabytes costs nothing, then at the model's number of positions.
-`tokenize_words` and `special_tokens` give tokens of single words for any tokenizer.
+`tokenize_words` and `special_tokens` give tokens of single words for any tokenizer,
+`tokenize_with_offsets` the characters that each token covers.
 """
 
 from __future__ import annotations
@@ -71,3 +72,38 @@ def special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
     number = len(bare)
     begin = next(n for n in range(len(whole)) if whole[n : n + number] == bare)
     return whole[:begin], whole[begin + number :]
+
+
+def tokenize_with_offsets(
+    tokenizer: Any, texts: Sequence[str]
+) -> list[tuple[list[int], list[tuple[int, int]]]]:
+    """For each text its token ids, and the characters [start, end) that each token covers.
+
+    Special tokens are not added, and a text that spells one is encoded as plain text.
+    """
+    if not texts:
+        return []
+    found = tokenizer(
+        list(texts),
+        add_special_tokens=False,
+        split_special_tokens=True,
+        return_offsets_mapping=True,
+        verbose=False,
+    )
+    return list(zip(found["input_ids"], found["offset_mapping"], strict=True))
+
+
+def lossy_note(tokenizer: Any) -> str | None:
+    """A sentence if the tokenizer changes text so that different words become one."""
+    upper, lower, accented, plain = tokenizer(
+        ["Ab", "ab", "né", "ne"], add_special_tokens=False, verbose=False
+    )["input_ids"]
+    unknown = tokenizer.unk_token_id
+    lost = ["letters' case"] if upper == lower and unknown not in lower else []
+    lost += ["accents"] if accented == plain and unknown not in plain else []
+    if not lost:
+        return None
+    return (
+        f"the tokenizer drops {' and '.join(lost)}, which then cost no bits: compare bits per "
+        "character only with models whose tokenizers do the same."
+    )

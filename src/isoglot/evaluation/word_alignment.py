@@ -1,9 +1,10 @@
 """Word alignment from the states of every layer of an encoder (MetaXLM, section 4.4).
 
-Words are split into tokens, tokens are linked by one of four aligners, and two words are linked if
-two of their tokens are. XLM-Align's aligners encode a sentence pair as one sequence, SimAlign's
-encode each sentence alone. Every aligner reads the vectors of m and n tokens, gives an (m, n)
-matrix of links, and keeps the links that both directions choose.
+Words are split into tokens, tokens are linked by one of five aligners, and two words are linked if
+two of their tokens are. XLM-Align's aligners encode a sentence pair as one sequence, SimAlign's and
+awesome-align's encode each sentence alone. Every aligner reads the vectors of m and n tokens, gives
+an (m, n) matrix of links, and keeps the links that both directions choose. `isoglot.alignment` has
+the same aligners for many pairs at a time.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 
 Link = tuple[int, int]
 _PAIRS_PER_BLOCK = 64
-_ITERMAX_DISCOUNT = 0.9
+ITERMAX_DISCOUNT = 0.9
 _ITERMAX_ROUNDS = 2
-_ITERMAX_MIN_TOKENS = 3
+ITERMAX_MIN_TOKENS = 3
 """Shorter sentences have no second round."""
 
 
@@ -205,6 +206,8 @@ def alignment_matrix(first: Tensor, second: Tensor, settings: FeatureConfig) -> 
             return mutual_argmax(*[_cosines(first, second)] * 2)
         case "itermax":
             return itermax((_cosines(first, second) + 1) / 2)
+        case "softmax":
+            return mutual_softmax(first @ second.T, settings.softmax_threshold)
 
 
 def mutual_argmax(forward: Tensor, backward: Tensor) -> Tensor:
@@ -214,6 +217,15 @@ def mutual_argmax(forward: Tensor, backward: Tensor) -> Tensor:
     rows.scatter_(1, forward.argmax(dim=1, keepdim=True), value=True)
     columns.scatter_(0, backward.argmax(dim=0, keepdim=True), value=True)
     return rows & columns
+
+
+def mutual_softmax(similar: Tensor, threshold: float) -> Tensor:
+    """awesome-align's softmax (Dou and Neubig 2021): links that are likely in both directions.
+
+    The probability of a link is the softmax of the dot products, over the second sentence's tokens
+    and over the first's; both must be above the threshold.
+    """
+    return (similar.softmax(dim=1) > threshold) & (similar.softmax(dim=0) > threshold)
 
 
 def sinkhorn(similar: Tensor, iterations: int) -> tuple[Tensor, Tensor]:
@@ -244,7 +256,7 @@ def itermax(similar: Tensor) -> Tensor:
     has, and not at all if both have.
     """
     links = mutual_argmax(similar, similar)
-    if min(similar.shape) < _ITERMAX_MIN_TOKENS:
+    if min(similar.shape) < ITERMAX_MIN_TOKENS:
         return links
     for _ in range(_ITERMAX_ROUNDS - 1):
         first = links.any(dim=1, keepdim=True).float()
@@ -252,7 +264,7 @@ def itermax(similar: Tensor) -> Tensor:
         if bool(first.all()) or bool(second.all()):
             break
         linked = first + second
-        weights = torch.where(linked == 0, 1.0, torch.where(linked == 1, _ITERMAX_DISCOUNT, 0.0))
+        weights = torch.where(linked == 0, 1.0, torch.where(linked == 1, ITERMAX_DISCOUNT, 0.0))
         weighted = similar * weights
         links = links | (mutual_argmax(weighted, weighted) & (weights > 0))
     return links

@@ -19,7 +19,7 @@ from isoglot.tasks import FINE_TUNED_KINDS, find_task
 from isoglot.tasks.base import name_folders
 from isoglot.tasks.data_files import files_fingerprint
 from isoglot.tasks.language_sets import is_selected
-from isoglot.tasks.unread import unread_note
+from isoglot.tasks.unread import missing_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,13 +88,13 @@ class FinetunePlan:
         if not self.test_languages:
             raise CorpusError(
                 f"{self.folders} has no files of {task.name} to score. docs/tasks.md lists the "
-                f"paths of each task's files. {unread_note(task, data_folder) or ''}".rstrip()
+                f"paths of each task's files. {missing_note(task, data_folder)}".rstrip()
             )
         if not train_languages:
             raise CorpusError(
                 f"{self.folders} has no files of {self.train_task.name} to train on. docs/tasks.md "
                 "lists the paths of each task's files; --train-on names another task to train on. "
-                f"{unread_note(self.train_task, data_folder) or ''}".rstrip()
+                f"{missing_note(self.train_task, data_folder)}".rstrip()
             )
         self.trainings = training_specs(
             request.scenario,

@@ -152,8 +152,11 @@ class GenerationConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportConfig:
-    """What a run exports besides the Hugging Face folder of its last step."""
+    """What a run exports: the Hugging Face folder of its last or best step, and more if asked."""
 
+    checkpoint: Literal["last", "best"] = "last"
+    """The step that is exported at the end: the last, or that of the best validation (by
+    `early_stopping.metric`, auto without early stopping)."""
     every_steps: Annotated[int, Range(0, 10**9)] = 0
     """Steps between two intermediate exports, for scores along training; 0: none."""
     sentence_transformers: Literal["none", "pooled", "projected"] = "none"

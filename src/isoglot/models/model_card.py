@@ -49,7 +49,7 @@ class ModelCard:
     """What a run knows of the model that it exports."""
 
     name: str
-    """Name of the recipe."""
+    """Name of the model: that of the recipe, unless `recipe` is set."""
     languages: tuple[str, ...]
     objectives: tuple[str, ...]
     tokens_seen: int
@@ -61,9 +61,22 @@ class ModelCard:
     scores: tuple[HeldoutScore, ...] = ()
     steps: int | None = None
     """Optimizer steps before the scores."""
+    recipe: str | None = None
+    """Name of the recipe; none: that of the model."""
 
-    def render(self, kind: CardKind = "fill-mask", pooling: str | None = None) -> str:
-        """The text of README.md; `pooling` says how a sentence vector is made."""
+    def render(
+        self,
+        kind: CardKind = "fill-mask",
+        pooling: str | None = None,
+        *,
+        header: str | None = None,
+        sections: Sequence[str] = (),
+    ) -> str:
+        """The text of README.md.
+
+        `pooling` says how a sentence vector is made; a `header` replaces the front matter, and
+        `sections` come after the example.
+        """
         origin = (
             f"continued from `{self.init_from}`"
             if self.init_from
@@ -76,18 +89,20 @@ class ModelCard:
             ),
             ("objectives", ", ".join(self.objectives)),
             ("tokens seen", f"{self.tokens_seen:,}"),
-            ("recipe", f"`{self.name}`, with all settings in recipe.yaml"),
+            ("recipe", f"`{self.recipe or self.name}`, with all settings in recipe.yaml"),
         ]
         if pooling is not None:
             rows.append(("sentence vector", pooling))
         parts = [
-            front_matter(
+            header
+            or front_matter(
                 kind, languages=self.languages, license_=self.license, base_model=self.init_from
             ),
             f"# {self.name}",
             f"A cross-lingual {_NOUNS[kind]}, {origin} with Isoglot.",
             table(("", ""), rows),
             _example(kind, sorted(self.languages)),
+            *sections,
             *self._data_section(),
             *self._score_section(),
         ]
@@ -132,19 +147,28 @@ def front_matter(
     base_model: str | None = None,
 ) -> str:
     """The YAML header; a base model that is a folder of this machine is left out."""
-    library = "sentence-transformers" if kind == "sentence-similarity" else "transformers"
-    lines = [f"library_name: {library}", f"pipeline_tag: {kind}"]
+    lines = [f"library_name: {library_of(kind)}", f"pipeline_tag: {kind}"]
     if license_ is not None:
         lines.append(f'license: "{license_}"')
-    if base_model is not None and _is_hub_name(base_model):
+    if base_model is not None and is_hub_name(base_model):
         lines += ["base_model:", f'- "{base_model}"']
     codes = list(dict.fromkeys(bcp47(code) for code in sorted(languages)))
     # quoted: YAML reads Norwegian's code as a boolean
     lines += ["language:", *(f'- "{code}"' for code in codes)] if codes else []
+    return "\n".join(["---", *lines, "tags:", *(f"- {tag}" for tag in tags_of(kind)), "---"])
+
+
+def library_of(kind: CardKind) -> str:
+    """The library that opens a folder."""
+    return "sentence-transformers" if kind == "sentence-similarity" else "transformers"
+
+
+def tags_of(kind: CardKind) -> list[str]:
+    """The hub's tags of a folder."""
     tags = ["isoglot", "cross-lingual"]
     if kind == "sentence-similarity":
         tags += ["sentence-transformers", "feature-extraction"]
-    return "\n".join(["---", *lines, "tags:", *(f"- {tag}" for tag in tags), "---"])
+    return tags
 
 
 def with_limitations(card: str, limitations: Sequence[str]) -> str:
@@ -160,7 +184,8 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _is_hub_name(name: str) -> bool:
+def is_hub_name(name: str) -> bool:
+    """Whether a model's name is one that only the hub can know, not a folder of this machine."""
     try:
         return find_model(name) is None
     except ValueError:  # a path without a model

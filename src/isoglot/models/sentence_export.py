@@ -26,6 +26,7 @@ from isoglot.models import language_embeddings
 from isoglot.models.export import TOKENIZER_FILES
 from isoglot.models.fold import fold_into_positions
 from isoglot.models.loading import check_encoder_weights, load_config, load_weights, quiet_loading
+from isoglot.models.truncate import truncate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +55,13 @@ class SentenceHead:
 
 
 def export_sentence_transformers(
-    model: Path, folder: Path, head: SentenceHead, *, max_length: int, card: str | None = None
+    model: Path,
+    folder: Path,
+    head: SentenceHead,
+    *,
+    max_length: int,
+    card: str | None = None,
+    num_layers: int | None = None,
 ) -> None:
     """Write the folder, replacing an earlier one there.
 
@@ -64,13 +71,16 @@ def export_sentence_transformers(
         head: pooling, normalization and projection.
         max_length: sentences are truncated to this number of tokens.
         card: README.md; none: that of the model's folder.
+        num_layers: layers of the encoder that are kept, from the first on; none: all.
     """
     if folder.exists() and not (folder / "modules.json").is_file():
         raise ModelError(
             f"{folder} exists and is no sentence-transformers folder. Move it away and run again."
         )
     with replace_folder(folder) as new:
-        base = _save_encoder(model, new)
+        base = load_sentence_encoder(model)
+        base = base if num_layers is None else truncate(base, num_layers)
+        base.save_pretrained(new)
         for name in (*TOKENIZER_FILES, "README.md", "recipe.yaml"):
             if (model / name).is_file():
                 shutil.copyfile(model / name, new / name)
@@ -106,8 +116,11 @@ def sentence_limitations(model: Path) -> list[str]:
     return [limitation]
 
 
-def _save_encoder(model: Path, folder: Path) -> Any:
-    """Save the encoder alone, with all weights that transformers' class for it has."""
+def load_sentence_encoder(model: Path) -> Any:
+    """The encoder of a sentence-transformers folder: all weights that transformers' class has.
+
+    Language embeddings on all tokens are folded into the positions, as their mean.
+    """
     with quiet_loading():
         base, missing, _ = load_weights(
             AutoModel, str(model), "an encoder", config=load_config(str(model))
@@ -123,8 +136,7 @@ def _save_encoder(model: Path, folder: Path) -> Any:
     if mean is not None:
         fold_into_positions(base, mean)
     language_embeddings.describe(base.config, (), used_on=None)
-    base.save_pretrained(folder)
-    return base
+    return base.eval()
 
 
 def _write_modules(folder: Path, head: SentenceHead, width: int) -> list[str]:

@@ -178,6 +178,8 @@ class Objective(ABC):
     """Are its first two sequences the encoder's input and the decoder's output?"""
     uses_language_tokens: ClassVar[bool] = False
     """Do its sequences begin with language tokens, which only models with a decoder have?"""
+    exports_head: ClassVar[bool] = False
+    """Does a model folder keep something of its module (`exported_head`)?"""
 
     weight: Annotated[float, Range(0, 1e6)] = 1.0
     """Weight of its loss in the sum."""
@@ -199,6 +201,14 @@ class Objective(ABC):
         target tokens, or over its `target_marker`.
         """
         return ()
+
+    def compares_examples(self) -> bool:
+        """Does its loss compare the examples of a micro-batch with each other?
+
+        In-batch negatives and batch normalization do: how a step is split changes the loss then,
+        and `batch.micro_rows: auto` leaves a step in one piece.
+        """
+        return False
 
     def models(self) -> tuple[str, ...]:
         """Models that it reads: folders, runs or names on the hub, checked before a run begins."""

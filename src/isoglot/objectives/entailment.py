@@ -59,6 +59,10 @@ class ObjectEntailment(DescriptionObjective):
     """Keep other objects of the same subject and relation as negatives; else they are excluded."""
 
     @override
+    def compares_examples(self) -> bool:
+        return self.loss == "contrast"
+
+    @override
     def build(self, example: Example, vocabulary: Vocabulary, rng: Rng) -> tuple[Sequence, ...]:
         assert isinstance(example, TripleExample)
         labels = {

@@ -96,6 +96,10 @@ class MoCo(ContrastObjective):
             "moco.queue.start: filled needs key_encoder: momentum",
         )
 
+    @override
+    def compares_examples(self) -> bool:
+        return self.in_batch_negatives
+
     @property
     @override
     def num_aux_sequences(self) -> int:  # type: ignore[override]

@@ -8,6 +8,7 @@ RUN/transplanted (MetaXLM, Chi et al., 2021, section 3.2); the run continues fro
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -24,6 +25,8 @@ from isoglot.folders import model_folder
 from isoglot.objectives.base import Objective
 from isoglot.pretraining.config import PretrainConfig, objectives_of, objectives_to_fit
 from isoglot.pretraining.export import Exporter
+from isoglot.pretraining.measuring import RunMeasurer
+from isoglot.pretraining.planning import make_plan, needs_plan, stored_plan
 from isoglot.pretraining.requirements import TRANSPLANTED, check_corpus, has_begun
 from isoglot.pretraining.runtime import enable_determinism
 from isoglot.pretraining.stage_data import describe_missing, num_steps, with_target_languages
@@ -31,10 +34,12 @@ from isoglot.pretraining.train_module import Seq2SeqTrainModule, TrainModule
 from isoglot.pretraining.writers import PrepareProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from isoglot.models.config import ModelConfig
     from isoglot.models.transplant.report import TransplantReport
+    from isoglot.pretraining.measuring import TimeBudget
+    from isoglot.pretraining.planning import RunPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +79,16 @@ def build_run(
     corpus: Corpus,
     folder: Path,
     name: str,
-    recipe_text: str | None,
+    recipe_text: str | Callable[[PretrainConfig], str] | None,
     console: Console,
     accelerator: Accelerator,
+    *,
+    budget: TimeBudget | None = None,
+    resume: bool = False,
 ) -> RunContext:
-    """Build everything that a run needs before its first stage."""
+    """Build what a run needs before its first stage; open numbers are found, or its plan's."""
     check_corpus(config, corpus)
+    asked = config
     if not accelerator.is_main_process:
         console = Console(quiet=True)
     if accelerator.device.type == "cuda" and config.deterministic:
@@ -88,17 +97,13 @@ def build_run(
     if (missing := describe_missing(config, corpus)) is not None:
         console.print(f"[yellow]note[/]: {missing}", highlight=False, soft_wrap=True)
     config = with_target_languages(config, corpus)
-    # tables that an objective computes from the corpus are made by one process, and kept
-    with accelerator.main_process_first():
-        progress = PrepareProgress(console)
-        objectives = {
-            name: found.prepare(corpus, progress) for name, found in objectives_of(config).items()
-        }
-    steps = _steps_of_stages(config, corpus, objectives)
-    # one process transplants; a run that has begun has been transplanted
-    with accelerator.main_process_first():
-        transplant_now = accelerator.is_main_process and not has_begun(folder)
-        model = resolve_init(config, corpus, folder, console, transplant_now=transplant_now)
+    objectives = prepare_objectives(config, corpus, console, accelerator)
+    plan, steps, model = _resolve(
+        config, asked, corpus, folder, objectives, console, accelerator, budget, resume=resume
+    )
+    config = config if plan is None else plan.apply(config)
+    if callable(recipe_text):
+        recipe_text = recipe_text(asked if plan is None else plan.apply(asked))
     module = build_train_module(model, objectives, corpus, row_length=config.batch.row_length)
     module.to(accelerator.device)
     exporter = Exporter(
@@ -130,9 +135,88 @@ def build_run(
     return context
 
 
-def _steps_of_stages(
-    config: PretrainConfig, corpus: Corpus, objectives: dict[str, Objective]
+def prepare_objectives(
+    config: PretrainConfig, corpus: Corpus, console: Console, accelerator: Accelerator
+) -> dict[str, Objective]:
+    """The objectives of a run by name, with what they compute from the corpus."""
+    # tables that an objective computes are made by one process, and kept
+    with accelerator.main_process_first():
+        progress = PrepareProgress(console)
+        return {name: one.prepare(corpus, progress) for name, one in objectives_of(config).items()}
+
+
+def _resolve(
+    config: PretrainConfig,
+    asked: PretrainConfig,
+    corpus: Corpus,
+    folder: Path,
+    objectives: dict[str, Objective],
+    console: Console,
+    accelerator: Accelerator,
+    budget: TimeBudget | None,
+    *,
+    resume: bool,
+) -> tuple[RunPlan | None, list[int], ModelConfig]:
+    """The plan of a run, if it needs one, the steps of its stages, and the model it starts from."""
+    plan = stored_plan(asked, folder, budget, accelerator.num_processes) if resume else None
+    planned = plan is None and needs_plan(asked, budget)
+    config = config if plan is None else plan.apply(config)
+    # a shape that cannot be is refused before a model is transplanted
+    steps = [] if planned else count_steps(config, corpus, objectives)
+    # one process transplants; a run that has begun has been transplanted
+    with accelerator.main_process_first():
+        transplant_now = accelerator.is_main_process and not has_begun(folder)
+        model = resolve_init(config, corpus, folder, console, transplant_now=transplant_now)
+    if planned:
+        open_config = replace(config, model=model)
+        plan = _plan(open_config, asked, corpus, folder, objectives, console, accelerator, budget)
+        config = plan.apply(config)
+        steps = count_steps(config, corpus, objectives)
+    return plan, steps, model
+
+
+def _plan(
+    config: PretrainConfig,
+    asked: PretrainConfig,
+    corpus: Corpus,
+    folder: Path,
+    objectives: dict[str, Objective],
+    console: Console,
+    accelerator: Accelerator,
+    budget: TimeBudget | None,
+) -> RunPlan:
+    """Make the plan of a run, and keep it in the run's folder."""
+    scratch = folder / ".trial"
+
+    def steps_with(micro_rows: int) -> list[int]:
+        shape = replace(config.batch, micro_rows=micro_rows)
+        return count_steps(replace(config, batch=shape), corpus, objectives)
+
+    measurer = RunMeasurer(
+        config=config,
+        corpus=corpus,
+        scratch=scratch,
+        accelerator=accelerator,
+        objectives=objectives,
+        console=console,
+        steps=tuple(steps_with(config.batch.rows)),
+        budget=budget,
+    )
+    try:
+        with measurer:
+            plan = make_plan(measurer, asked, steps_with)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    if accelerator.is_main_process:
+        plan.write(folder)
+    accelerator.wait_for_everyone()
+    return plan
+
+
+def count_steps(
+    config: PretrainConfig, corpus: Corpus, objectives: Mapping[str, Objective]
 ) -> list[int]:
+    """The steps of each stage."""
     known = {**objectives_to_fit(config), **objectives}
     return [
         num_steps(stage, corpus, known, config.batch, seed=config.seed, number=number)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,17 +26,16 @@ from safetensors.torch import load_file, save_file
 from isoglot import json_text
 from isoglot.atomic import replace_folder
 from isoglot.errors import CheckpointError
+from isoglot.pretraining.early_stopping import HeldoutProgress
 from isoglot.ranges import NumSteps, Range, check_ranges
 from isoglot.types import Cursor, Draw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from torch import Tensor, nn
 
-    from isoglot.batching.loader import Loader
-    from isoglot.corpus import Corpus
 
 FORMAT = 2
 _WEIGHTS, _OPTIMIZER, _STATE = "weights.safetensors", "optimizer.safetensors", "state.json"
@@ -48,7 +48,7 @@ class CheckpointConfig:
     every_steps: NumSteps = 1000
     """Steps between two checkpoints; the last step always gets one."""
     keep: Annotated[int, Range(1, 10**6)] = 2
-    """How many of the newest to keep."""
+    """How many of the newest to keep; the best one is kept besides, where a run looks for it."""
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -71,6 +71,15 @@ class TrainState:
     """Of the data that the streams read."""
     recipe_fingerprint: str
     """Fingerprint of the settings that decide the numbers."""
+    heldout: HeldoutProgress | None = None
+    """The best validation so far, where a run looks for it."""
+
+    def content(self) -> dict[str, Any]:
+        """What state.json has of it."""
+        content = asdict(self)
+        if self.heldout is None:
+            del content["heldout"]
+        return content
 
 
 def save(
@@ -81,8 +90,8 @@ def save(
     *,
     keep: int,
 ) -> Path:
-    """Write a checkpoint below `folder`, then remove all but the newest `keep`."""
-    place = folder / f"step-{state.total_steps:08d}"
+    """Write a checkpoint below `folder`, then remove all but the newest `keep` and the best."""
+    place = folder_of_step(folder, state.total_steps)
     try:
         with replace_folder(place, durable=True) as scratch:
             weights, aliases = _unshared(module.state_dict())
@@ -91,7 +100,7 @@ def save(
             save_file(moments, scratch / _OPTIMIZER)
             content = {
                 "format": FORMAT,
-                **asdict(state),
+                **state.content(),
                 "aliases": aliases,
                 "optimizer": scalars,
                 "sha256": {name: _sha256(scratch / name) for name in (_WEIGHTS, _OPTIMIZER)},
@@ -108,9 +117,16 @@ def save(
     # later checkpoints belong to a continuation that was abandoned by resuming an earlier one
     for later in (other for other in _folders(folder) if other.name > place.name):
         shutil.rmtree(later, ignore_errors=True)
+    best = folder_of_step(folder, state.heldout.best_step) if state.heldout else None
     for old in _folders(folder)[keep:]:
-        shutil.rmtree(old, ignore_errors=True)
+        if old != best:
+            shutil.rmtree(old, ignore_errors=True)
     return place
+
+
+def folder_of_step(folder: Path, total_steps: int) -> Path:
+    """Where the checkpoint of a step is, below the folder of checkpoints."""
+    return folder / f"step-{total_steps:08d}"
 
 
 class FormatError(CheckpointError):
@@ -134,13 +150,28 @@ class Checkpoint:
 
     def restore(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Load its tensors into the module and the optimizer."""
-        try:
+        self.restore_weights(module)
+        with self._explained():
+            moments = load_file(self.place / _OPTIMIZER)
+            _restore(optimizer, module, moments, self._content["optimizer"])
+
+    def restore_weights(self, module: nn.Module, *, partly: bool = False) -> None:
+        """Load its weights into the module, or with `partly` into a module that has some of them.
+
+        Every weight of the module must be in the checkpoint.
+        """
+        with self._explained():
             weights = load_file(self.place / _WEIGHTS)
             for alias, kept in self._content["aliases"].items():
                 weights[alias] = weights[kept]
+            if partly:
+                weights = {name: weights[name] for name in module.state_dict() if name in weights}
             module.load_state_dict(weights)
-            moments = load_file(self.place / _OPTIMIZER)
-            _restore(optimizer, module, moments, self._content["optimizer"])
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
         except (RuntimeError, *_WRONG_CONTENT) as error:
             raise CheckpointError(f"{self.place} was written by another model: {error}") from error
 
@@ -163,12 +194,15 @@ def _state(content: dict[str, Any]) -> TrainState:
         ),
         corpus_fingerprint=content["corpus_fingerprint"],
         recipe_fingerprint=content["recipe_fingerprint"],
+        heldout=HeldoutProgress(**content["heldout"]) if "heldout" in content else None,
     )
     numbers = (state.stage, state.step, state.total_steps, state.tokens, state.cursor.step)
     if not all(type(one) is int and one >= 0 for one in (*numbers, *state.cursor.counters)):
         raise TypeError("a count is no number from 0 on")
     if not isinstance(state.corpus_fingerprint, str):
         raise TypeError("a fingerprint is no text")
+    if state.heldout is not None:
+        state.heldout.check()
     return state
 
 
@@ -295,56 +329,3 @@ def _restore(
 def _sha256(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def checkpoint_to_resume(
-    folder: Path,
-    *,
-    corpus: Corpus,
-    corpus_fingerprint: str,
-    recipe_fingerprint: str,
-    num_stages: int,
-    warn: Callable[[str], None],
-) -> Checkpoint | None:
-    """The newest valid checkpoint of a run, if it can be resumed with this corpus and recipe.
-
-    Args:
-        folder: the run's.
-        corpus: the corpus to resume with.
-        corpus_fingerprint: of the data that the streams read; a different one is refused.
-        recipe_fingerprint: of the settings; a different one gives a warning.
-        num_stages: stages of the recipe.
-        warn: receives notes for the user.
-    """
-    found = latest_valid(folder / "checkpoints", warn)
-    if found is None:
-        warn(f"{folder} has no checkpoint yet: the run starts at step 0.")
-        return None
-    state = found.state
-    if state.corpus_fingerprint != corpus_fingerprint:
-        raise CheckpointError(
-            f"{found.place} was trained on another corpus than {corpus.folder} (fingerprints "
-            f"{state.corpus_fingerprint[:12]} and {corpus_fingerprint[:12]}). Give the corpus it "
-            f"was trained on, or start a new run from its weights with model.init_from."
-        )
-    if state.stage >= num_stages:
-        raise CheckpointError(
-            f"{found.place} is in stage {state.stage + 1} and the recipe has only {num_stages}: "
-            f"resume with the recipe that it was started with."
-        )
-    if state.recipe_fingerprint != recipe_fingerprint:
-        warn(
-            f"the recipe differs from the one {found.place} was written with: the run continues, "
-            f"but not as it would have without the interruption."
-        )
-    return found
-
-
-def check_cursor(cursor: Cursor, loader: Loader) -> None:
-    """Refuse a cursor that counts the draws of other (source, language) components."""
-    components = len(loader.mixture.components)
-    if cursor.counters and len(cursor.counters) != components:
-        raise CheckpointError(
-            f"the checkpoint counts draws of {len(cursor.counters)} (source, language) components "
-            f"and the recipe now has {components}: resume with the recipe it began with."
-        )

@@ -20,6 +20,7 @@ from isoglot.models.config import ExportConfig, ModelConfig
 from isoglot.models.transplant.config import TransplantConfig
 from isoglot.objectives import Objective, find_objective
 from isoglot.pretraining.checkpoint import CheckpointConfig
+from isoglot.pretraining.early_stopping import EarlyStoppingConfig
 from isoglot.pretraining.optimizer import OptimizerConfig
 from isoglot.ranges import NumSteps, Range, Seed, check_ranges
 
@@ -104,6 +105,8 @@ class PretrainConfig:
     """When checkpoints are written."""
     logging: LoggingConfig = field(default_factory=LoggingConfig)
     """What is recorded during training."""
+    early_stopping: EarlyStoppingConfig | None = None
+    """End the last stage when held-out scores no longer improve; none: take all steps."""
     export: ExportConfig = field(default_factory=ExportConfig)
     """What is written beside the plain Hugging Face folder."""
     precision: Literal["auto", "float32", "bf16"] = "auto"
@@ -130,6 +133,11 @@ class PretrainConfig:
             "model.attention: cudnn is not deterministic. Set deterministic: false, "
             "or leave model.attention at auto.",
         )
+        require(
+            self.early_stopping is None or self.logging.validate_every_steps > 0,
+            "early_stopping: there is nothing to watch with logging.validate_every_steps: 0. Set "
+            "the steps between two validations.",
+        )
 
     def objectives_in(self, stage: int) -> list[str]:
         """Names of the objectives that a stage trains, in the order in which streams name them."""
@@ -153,8 +161,16 @@ class PretrainConfig:
             self.precision,
             self.deterministic,
             self.seed,
+            *self._stopping_settings(),
         )
         return f"{key_of(repr(deciding)):016x}"
+
+    def _stopping_settings(self) -> tuple[object, ...]:
+        """What decides the last step besides `stages`: nothing without early stopping."""
+        if self.early_stopping is None:
+            return ()
+        logging = self.logging
+        return self.early_stopping, logging.validate_every_steps, logging.validate_examples
 
 
 def data_fingerprint(config: PretrainConfig, corpus: Corpus) -> str:

@@ -8,6 +8,7 @@ RUN/languages/de/                for each of `export.fold_languages`, a plain fo
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from isoglot.corpus import Corpus
 from isoglot.errors import RecipeError
 from isoglot.models.encoder import position_table
 from isoglot.models.sentence_export import SentenceHead
-from isoglot.pretraining.config import PretrainConfig
+from isoglot.pretraining.config import PretrainConfig, objectives_of
 from isoglot.pretraining.train_module import Seq2SeqTrainModule, TrainModule
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class Exporter:
     config: PretrainConfig
     corpus: Corpus
     module: TrainModule
-    accelerator: Accelerator
+    accelerator: Accelerator | None
+    """None: there is one process."""
     folder: Path
     """The run's folder."""
     name: str
@@ -60,25 +62,31 @@ class Exporter:
 
     def export_intermediate(self, state: TrainState) -> None:
         """Export the model of this step, if intermediate models are asked for."""
-        if self.config.export.every_steps and self.accelerator.is_main_process:
-            self._export(self.folder / INTERMEDIATE / f"step-{state.total_steps:08d}", state)
+        if self.config.export.every_steps and self._is_main_process:
+            self.export(self.folder / INTERMEDIATE / f"step-{state.total_steps:08d}", state)
 
     def export_final(self, state: TrainState) -> tuple[Path, tuple[str, ...]]:
         """Export the final model; returns its folder and notes on what it could not hold."""
         model = self.folder / "model"
         notes: list[str] = []
-        if self.accelerator.is_main_process:
-            notes = self._export(model, state)
+        if self._is_main_process:
+            notes = self.export(model, state)
             self._export_sentence_transformers(model, state)
             self._export_languages(state)
-        self.accelerator.wait_for_everyone()
+        if self.accelerator is not None:
+            self.accelerator.wait_for_everyone()
         return model, tuple(notes)
 
-    def _export(self, folder: Path, state: TrainState) -> list[str]:
+    @property
+    def _is_main_process(self) -> bool:
+        return self.accelerator is None or self.accelerator.is_main_process
+
+    def export(self, folder: Path, state: TrainState) -> list[str]:
+        """Write the Hugging Face folder of a step; gives notes on what it could not hold."""
         from isoglot.models.export import export_encoder
         from isoglot.models.seq2seq_export import export_seq2seq
 
-        card = self._card(state)
+        card = self.card(state)
         if isinstance(self.module, Seq2SeqTrainModule):
             return export_seq2seq(
                 self.module.seq2seq,
@@ -107,7 +115,7 @@ class Exporter:
         )
 
         folder = self.folder / "sentence-transformers"
-        card = self._card(state).render("sentence-similarity", self.head.describe())
+        card = self.card(state).render("sentence-similarity", self.head.describe())
         export_sentence_transformers(
             model,
             folder,
@@ -123,7 +131,7 @@ class Exporter:
 
         for code in self.config.export.fold_languages:
             folder = self.folder / LANGUAGES / code
-            card = replace(self._card(state), name=f"{self.name} ({code})", languages=(code,))
+            card = replace(self.card(state), name=f"{self.name} ({code})", languages=(code,))
             export_encoder(
                 folded_encoder(self.module.encoder, code),
                 folder,
@@ -133,34 +141,43 @@ class Exporter:
             )
             self.console.print(f"{code} alone: {folder}", highlight=False, soft_wrap=True)
 
-    def _card(self, state: TrainState) -> ModelCard:
+    def card(self, state: TrainState) -> ModelCard:
+        """What the run knows of the model of a step."""
         from isoglot.models.model_card import ModelCard
 
-        steps, scores = last_heldout_scores(self.folder / "metrics.jsonl")
+        metrics = self.folder / "metrics.jsonl"
+        steps, scores = last_heldout_scores(metrics, until=state.total_steps)
         return ModelCard(
             name=self.name,
             languages=tuple(self.corpus.languages),
-            objectives=tuple(self.module.names),
+            objectives=tuple(objectives_of(self.config)),
             tokens_seen=state.tokens,
             init_from=self.config.model.init_from,
             license=self.config.export.license,
-            data=tuple(_data_rows(self.corpus)),
+            data=tuple(data_rows(self.corpus)),
             scores=tuple(scores),
             steps=steps,
         )
 
 
-def last_heldout_scores(file: Path) -> tuple[int | None, list[HeldoutScore]]:
-    """The step of a run's last validation, and its means over languages, from metrics.jsonl."""
+def last_heldout_scores(
+    file: Path, *, until: int | None = None
+) -> tuple[int | None, list[HeldoutScore]]:
+    """The step of a run's last validation, and its means over languages, from metrics.jsonl.
+
+    Validations after the step `until` are passed over.
+    """
     from isoglot.models.model_card import HeldoutScore
 
     last: dict[str, float] = {}
+    upto = math.inf if until is None else until
     if file.is_file():
         for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
             if '"valid/' in line:
                 with suppress(ValueError):  # a damaged line
                     found = json_text.parse(line)
-                    last = found if isinstance(found, dict) and "step" in found else last
+                    if isinstance(found, dict) and found.get("step", math.inf) <= upto:
+                        last = found
     scores = [
         HeldoutScore(objective, metric, value)
         for name, value in last.items()
@@ -170,7 +187,7 @@ def last_heldout_scores(file: Path) -> tuple[int | None, list[HeldoutScore]]:
     return (int(last["step"]) if last else None), scores
 
 
-def _data_rows(corpus: Corpus) -> Iterator[DataRow]:
+def data_rows(corpus: Corpus) -> Iterator[DataRow]:
     """The training part of each language or pair of a corpus, over all sources."""
     from isoglot.models.model_card import DataRow
 

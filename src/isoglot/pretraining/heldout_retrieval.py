@@ -56,9 +56,21 @@ class HeldoutRetrieval:
                     if one.num_examples > 1
                 ]
 
+    @property
+    def num_pairs(self) -> int:
+        """Pairs that it is computed on, over all streams."""
+        return sum(self._num_pairs().values())
+
+    def _num_pairs(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for label, pairs in self._slices:
+            stream = label.split("/")[0]
+            found[stream] = found.get(stream, 0) + min(pairs.num_examples, self._max_pairs)
+        return found
+
     @torch.no_grad()
     def __call__(self, encoder: Encoder) -> dict[str, float]:
-        """`valid/STREAM/LANGUAGES/retrieval`, and the mean over language pairs."""
+        """`valid/STREAM/LANGUAGES/retrieval`, the mean over language pairs, and the pairs."""
         accelerator = self._context.accelerator
         hits = torch.zeros(len(self._slices), dtype=torch.float64)
         for number, (_, pairs) in enumerate(self._slices):
@@ -70,7 +82,8 @@ class HeldoutRetrieval:
         for (label, _), value in zip(self._slices, hits.tolist(), strict=True):
             found.setdefault(label, []).append(value)
             found.setdefault(f"{label.split('/')[0]}/mean", []).append(value)
-        return {f"valid/{label}/retrieval": sum(v) / len(v) for label, v in found.items()}
+        shares = {f"valid/{label}/retrieval": sum(v) / len(v) for label, v in found.items()}
+        return shares | {f"valid/{name}/pairs": n for name, n in self._num_pairs().items()}
 
     def _accuracy(self, encoder: Encoder, pairs: LanguageSlice) -> float:
         chosen = evenly_spaced(pairs.num_examples, self._max_pairs).tolist()
@@ -106,10 +119,10 @@ class HeldoutRetrieval:
             sequence = build_sequence(ids, language, vocabulary)
             if used + len(sequence) > shape.row_length:
                 row, used = row + 1, 0
-            if buffer is None or row == shape.micro_rows:
+            if buffer is None or row == shape.micro_batch_rows:
                 if buffer is not None:
                     yield buffer.rows(), torch.tensor(places)
-                buffer = RowBuffer(shape.micro_rows, shape.row_length, vocabulary.pad)
+                buffer = RowBuffer(shape.micro_batch_rows, shape.row_length, vocabulary.pad)
                 places, row, used = [], 0, 0
             places.append(buffer.put(sequence, row, used))
             used += len(sequence)

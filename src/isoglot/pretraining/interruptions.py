@@ -24,6 +24,8 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 """Signals that save a checkpoint and end the run."""
 GRACE_SECONDS = 5.0
 """Signals that follow the first within this time are repetitions of it."""
+_CHILD_SECONDS = 2.0
+"""Most time until the signal of a process that has ended arrives."""
 
 
 class StopSignal:
@@ -114,19 +116,32 @@ def explained_interruptions(num_processes: int) -> Iterator[None]:
     """Turns the errors of torch for lost workers and processes into sentences."""
     try:
         yield
+    except (ConnectionError, EOFError) as error:
+        # a worker's batch was being read; torch's handler of SIGCHLD says which worker it was
+        worker = None
+        try:
+            time.sleep(_CHILD_SECONDS)
+        except RuntimeError as said:
+            worker = _WORKER.search(str(said))
+        raise _lost_worker(worker) from error
     except RuntimeError as error:
         if worker := _WORKER.search(str(error)):
-            raise InterruptedRunError(
-                f"A loader worker (process {worker[1]}) has ended ({_first_line(worker[2])}), "
-                "mostly because memory ran out: lower loader.num_workers or "
-                "loader.prefetch_factor. The last checkpoint is intact: add --resume."
-            ) from error
+            raise _lost_worker(worker) from error
         if num_processes > 1 and _LOST.search(str(error)):
             raise InterruptedRunError(
                 "Another process of this run has ended; its own message says why. The last "
                 "checkpoint is intact: add --resume."
             ) from error
         raise
+
+
+def _lost_worker(worker: re.Match[str] | None) -> InterruptedRunError:
+    process = f" (process {worker[1]})" if worker else ""
+    reason = f" ({_first_line(worker[2])})" if worker else ""
+    return InterruptedRunError(
+        f"A loader worker{process} has ended{reason}, mostly because memory ran out: lower "
+        "loader.num_workers or loader.prefetch_factor. The last checkpoint is intact: add --resume."
+    )
 
 
 def _first_line(text: str) -> str:

@@ -61,6 +61,24 @@ def warm_up_queues(
         missing, number = _missing_examples(stage.module, missing), number + 1
 
 
+@torch.no_grad()
+def seconds_to_warm_up(
+    context: RunContext, stage: StageContext, opened: tuple[OpenStream, ...]
+) -> float:
+    """The time that `warm_up_queues` will take, from its first step."""
+    missing = _missing_examples(stage.module, stage.objectives)
+    if not missing:
+        return 0.0
+    began = time.perf_counter()
+    loader = make_loader(context, opened, stage=stage.stage, seed=stage.seed)
+    for batch in next(loader.steps(Cursor())):
+        with context.accelerator.autocast():
+            stage.module(batch.to(context.accelerator.device), warm_up=missing)
+    left = _missing_examples(stage.module, missing)
+    taken = [1 - left.get(name, 0) / number for name, number in missing.items()]
+    return (time.perf_counter() - began) / max(min(taken), 1e-6)
+
+
 def _missing_examples(module: TrainModule, names: Iterable[str]) -> dict[str, int]:
     """The objectives that need examples before their first step, and how many."""
     found = {name: module.objective(name).num_warmup_examples() for name in names}

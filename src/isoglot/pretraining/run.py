@@ -14,42 +14,42 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from isoglot.atomic import write_text
+from isoglot.errors import CheckpointError
 from isoglot.pretraining import checkpoint
 from isoglot.pretraining.build import RunContext, build_run, init_decoder
-from isoglot.pretraining.checkpoint import TrainState, check_cursor, checkpoint_to_resume
+from isoglot.pretraining.checkpoint import Checkpoint, TrainState, folder_of_step
 from isoglot.pretraining.config import data_fingerprint
+from isoglot.pretraining.early_stopping import HeldoutWatch
+from isoglot.pretraining.forecast import say_length
 from isoglot.pretraining.interruptions import StopSignal, explained_interruptions
 from isoglot.pretraining.optimizer import make_optimizer, transfer_state
 from isoglot.pretraining.queue_warmup import warm_up_queues
+from isoglot.pretraining.records import keep_records
 from isoglot.pretraining.requirements import check_run
+from isoglot.pretraining.resume import check_cursor, checkpoint_to_resume
 from isoglot.pretraining.runtime import (
     StepSchedule,
+    compile_and_wrap,
     lock_run,
     make_accelerator,
-    wrap_ddp,
 )
-from isoglot.pretraining.stage_data import describe_length, make_loader, open_stage
+from isoglot.pretraining.stage_data import make_loader, open_stage
 from isoglot.pretraining.train_step import StageContext, training_steps
 from isoglot.pretraining.validation import Validation
-from isoglot.pretraining.writers import (
-    ConsoleWriter,
-    MetricsFile,
-    RisingLossWriter,
-    TrackerWriter,
-    Writers,
-    step_record,
-)
+from isoglot.pretraining.writers import Record, Writers, open_writers, step_record
 from isoglot.types import Cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import torch
 
     from isoglot.corpus import Corpus
     from isoglot.pretraining.config import PretrainConfig
+    from isoglot.pretraining.measuring import TimeBudget
     from isoglot.pretraining.train_step import StepResult
+    from isoglot.pretraining.writers import Record, Writers
+    from isoglot.types import Batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +57,13 @@ class Outcome:
     """How a run ended."""
 
     finished: bool
-    """False if it was asked to stop; resume it later."""
+    """False if a signal stopped it; resume it later."""
+    stopped_early: bool = False
+    """Did early stopping end it before its last step?"""
     model: Path | None
     """The exported folder of a finished run."""
+    exported_step: int | None = None
+    """The step of the exported folder: the last, or with `export.checkpoint: best` the best."""
     total_steps: int
     tokens: int
     """Tokens trained on."""
@@ -74,9 +78,10 @@ def pretrain(
     *,
     resume: bool = False,
     name: str = "isoglot",
-    recipe_text: str | None = None,
+    recipe_text: str | Callable[[PretrainConfig], str] | None = None,
     console: Console | None = None,
     on_step: Callable[[StepResult], None] | None = None,
+    budget: TimeBudget | None = None,
 ) -> Outcome:
     """Train all stages of a recipe on a corpus and export the encoder.
 
@@ -86,24 +91,37 @@ def pretrain(
         folder: where checkpoints, metrics and the model go.
         resume: continue from the newest valid checkpoint in `folder`.
         name: the name of the run, for the model card and trackers.
-        recipe_text: the resolved recipe, kept with the run and the exported model.
+        recipe_text: the recipe as text, kept with the run and the exported model, or what writes
+            a recipe, for one whose numbers are found here (`batch.micro_rows: auto`).
         console: where progress is shown; none: standard error.
         on_step: called with every step, possibly one step late.
+        budget: hours for everything; the stages get the steps that fill them.
     """
     console = console or Console(stderr=True)
     check_run(config, folder, resume=resume)
     accelerator = make_accelerator(config, folder)
     with lock_run(folder, accelerator):
-        context = build_run(config, corpus, folder, name, recipe_text, console, accelerator)
-        return _Run(context).train(resume=resume, on_step=on_step)
+        context = build_run(
+            config,
+            corpus,
+            folder,
+            name,
+            recipe_text,
+            console,
+            accelerator,
+            budget=budget,
+            resume=resume,
+        )
+        return Run(context).train(resume=resume, on_step=on_step)
 
 
-class _Run:
+class Run:
     """Takes the stages of a run one after the other."""
 
     def __init__(self, context: RunContext) -> None:
         self.context, self.config = context, context.config
         self.module, self.accelerator = context.module, context.accelerator
+        self.watch = HeldoutWatch(context.config, context.objectives, context.accelerator)
         self.state = TrainState(
             stage=0,
             step=0,
@@ -117,25 +135,24 @@ class _Run:
     def train(self, *, resume: bool, on_step: Callable[[StepResult], None] | None) -> Outcome:
         """Take the remaining stages, then export."""
         optimizer = None
+        if self.watch.is_on:
+            self.watch.check(Validation(self.context, self.config.stages[-1]).metrics)
         if resume:
             optimizer = self._resume()
         else:
             self._begin()
-        # padded batches of encoder-decoders have many shapes: compiling costs more than it saves
-        packed = self.config.model.decoder is None
-        on_gpu = self.accelerator.device.type == "cuda"
-        if self.config.compile if self.config.compile is not None else on_gpu and packed:
-            self.module.compile()
-        wrapped = wrap_ddp(self.module, self.accelerator)
-        writers = self._writers()
+        wrapped = compile_and_wrap(self.module, self.config, self.accelerator)
+        writers = open_writers(self.context, done=self.state.total_steps)
         try:
             with (
                 explained_interruptions(self.accelerator.num_processes),
                 StopSignal(self._say) as stop,
             ):
                 for stage in range(self.state.stage, len(self.config.stages)):
-                    optimizer = self._enter_stage(stage, optimizer)
-                    context = self._stage_context(wrapped, optimizer, stop)
+                    optimizer = self.enter_stage(stage, optimizer)
+                    context = self.stage_context(wrapped, optimizer, stop)
+                    if self.watch.is_over(self.state.heldout):
+                        break  # a run that has stopped early is resumed
                     if not self._train_stage(context, writers, on_step):
                         return self._outcome(finished=False)
         finally:
@@ -143,7 +160,7 @@ class _Run:
         return self._outcome(finished=True)
 
     def _begin(self) -> None:
-        self._keep_recipe()
+        keep_records(self.context, resumed_at=self.state.total_steps)
         self.accelerator.wait_for_everyone()
 
     def _resume(self) -> torch.optim.Optimizer | None:
@@ -156,34 +173,20 @@ class _Run:
             warn=self.context.warn,
         )
         if found is None:
-            self._keep_recipe()
+            keep_records(self.context, resumed_at=self.state.total_steps)
             return None
         optimizer = self._make_optimizer(found.state.stage)
         found.restore(self.module, optimizer)
         self.state = replace(found.state, recipe_fingerprint=self.state.recipe_fingerprint)
-        self._keep_recipe()
+        keep_records(self.context, resumed_at=self.state.total_steps)
         self._say(f"resuming from {found.place} at step {self.state.total_steps}")
         return optimizer
-
-    def _keep_recipe(self) -> None:
-        """Write the recipe beside the run; a different one of an earlier start is kept too."""
-        context = self.context
-        if not self.accelerator.is_main_process:
-            return
-        context.folder.mkdir(parents=True, exist_ok=True)
-        if context.recipe_text is None:
-            return
-        file = context.folder / "recipe.yaml"
-        resumed = self.state.total_steps and file.is_file()
-        if resumed and file.read_bytes() != context.recipe_text.encode():
-            file.replace(context.folder / f"recipe-until-{self.state.total_steps}.yaml")
-        write_text(file, context.recipe_text)
 
     def _make_optimizer(self, stage: int) -> torch.optim.Optimizer:
         weights = self.module.weights_of(self.config.objectives_in(stage))
         return make_optimizer(weights, self.config.optimizer_in(stage))
 
-    def _enter_stage(
+    def enter_stage(
         self, stage: int, optimizer: torch.optim.Optimizer | None
     ) -> torch.optim.Optimizer:
         """The optimizer of a stage: resumed, or new, with the moments of the last one if asked."""
@@ -201,7 +204,7 @@ class _Run:
             self.state = replace(self.state, stage=stage, step=0, cursor=Cursor())
         return fresh
 
-    def _stage_context(
+    def stage_context(
         self, wrapped: torch.nn.Module, optimizer: torch.optim.Optimizer, stop: StopSignal
     ) -> StageContext:
         """What the training steps of the current stage need."""
@@ -234,20 +237,10 @@ class _Run:
         on_step: Callable[[StepResult], None] | None,
     ) -> bool:
         """Train one stage; False if it was asked to stop before its last step."""
-        config = self.config.stages[stage.stage]
         assert stage.schedule is not None
-        opened = open_stage(self.context, stage.stage)
-        loader = make_loader(self.context, opened, stage=stage.stage, seed=self.config.seed)
-        check_cursor(self.state.cursor, loader)
-        if config.epochs is not None:
-            self._say(describe_length(config, stage.steps))
-        validation = Validation(self.context, config)
-        batches = loader.steps(self.state.cursor)
+        batches = self._open_stage(stage)
+        validation = Validation(self.context, self.config.stages[stage.stage])
         saved_at = self.state.total_steps
-        self.module.train()
-        warm_up_queues(self.context, stage, opened)
-        if self.state.total_steps == 0:
-            self.context.exporter.export_intermediate(self.state)
         for result in training_steps(stage, batches, self.accelerator, done=self.state.step):
             total = stage.schedule.steps_before + result.step
             self.state = replace(
@@ -260,32 +253,53 @@ class _Run:
             if total % self.config.logging.every_steps == 0:
                 writers.write(step_record(result, total, self.state))
             if stage.schedule.validates(result.step):
-                writers.write({"step": total, **validation(self.module)})
-            if stage.schedule.saves(result.step):
+                writers.write(self._validate(validation))
+            if stage.schedule.saves(result.step) or self._is_best():
                 self._save(stage.optimizer)
                 saved_at = total
             if stage.schedule.exports(result.step):
                 self.context.exporter.export_intermediate(self.state)
             if on_step is not None:
                 on_step(result)
+            if self.watch.is_over(self.state.heldout):
+                break
         if saved_at != self.state.total_steps:
             self._save(stage.optimizer)
+        if self._stopped_early():
+            self._say(self.watch.explain(self.state, stage, sum(self.context.num_steps)))
+            return True
         return self.state.step >= stage.steps
 
-    def _writers(self) -> Writers:
-        context = self.context
-        if not self.accelerator.is_main_process:
-            return Writers()
-        writers = Writers(
-            MetricsFile(context.folder / "metrics.jsonl", resume_at=self.state.total_steps),
-            ConsoleWriter(
-                context.name, sum(context.num_steps), self.state.total_steps, context.console
-            ),
-            RisingLossWriter(context.warn),
-        )
-        if self.config.logging.trackers:
-            writers.add(TrackerWriter(self.accelerator, context.name, self.config))
-        return writers
+    def _open_stage(self, stage: StageContext) -> Iterator[list[Batch]]:
+        """The batches of a stage from its next step on, once its queues are warmed up."""
+        opened = open_stage(self.context, stage.stage)
+        loader = make_loader(self.context, opened, stage=stage.stage, seed=self.config.seed)
+        check_cursor(self.state.cursor, loader)
+        say_length(self.context, loader.planner, stage.stage)
+        batches = loader.steps(self.state.cursor)
+        self.module.train()
+        warm_up_queues(self.context, stage, opened)
+        if self.state.total_steps == 0:
+            self.context.exporter.export_intermediate(self.state)
+        return batches
+
+    def _validate(self, validation: Validation) -> Record:
+        """Score the held-out data; the state then knows the best validation."""
+        total, scores = self.state.total_steps, validation(self.module)
+        heldout = self.watch.update(self.state.heldout, scores, stage=self.state.stage, step=total)
+        self.state = replace(self.state, heldout=heldout)
+        record: Record = {"step": total, "stage": self.state.stage, **scores}
+        return record | (heldout.record() if heldout else {})
+
+    def _stopped_early(self) -> bool:
+        """Has early stopping ended the last stage before its last step?"""
+        ended = self.state.step >= self.context.num_steps[self.state.stage]
+        return self.watch.is_over(self.state.heldout) and not ended
+
+    def _is_best(self) -> bool:
+        """Was the best validation that of this step? Then it needs a checkpoint."""
+        heldout = self.state.heldout
+        return heldout is not None and heldout.best_step == self.state.total_steps
 
     def _save(self, optimizer: torch.optim.Optimizer) -> None:
         if self.accelerator.is_main_process:
@@ -300,14 +314,34 @@ class _Run:
 
     def _outcome(self, *, finished: bool) -> Outcome:
         exporter = self.context.exporter
-        model, warnings = exporter.export_final(self.state) if finished else (None, ())
+        exported = self._restore_best() if finished else None
+        model, warnings = exporter.export_final(exported) if exported else (None, ())
         return Outcome(
             finished=finished,
+            stopped_early=finished and self._stopped_early(),
             model=model,
+            exported_step=exported.total_steps if exported else None,
             total_steps=self.state.total_steps,
             tokens=self.state.tokens,
             warnings=warnings,
         )
+
+    def _restore_best(self) -> TrainState:
+        """The state to export; the main process, which exports, gets its weights."""
+        heldout = self.state.heldout
+        if self.config.export.checkpoint == "last" or heldout is None or self._is_best():
+            return self.state
+        self._say(f"exporting the best checkpoint: {heldout.describe()}")
+        place = folder_of_step(self.context.folder / "checkpoints", heldout.best_step)
+        try:
+            found = Checkpoint(place)
+        except CheckpointError as error:
+            raise CheckpointError(
+                f"The best checkpoint cannot be exported: {error} The last one can: isoglot export "
+                f"{self.context.folder} --checkpoint last."
+            ) from error
+        found.restore_weights(self.module)
+        return found.state
 
     def _say(self, line: str) -> None:
         self.context.console.print(line, highlight=False)

@@ -50,6 +50,23 @@ def make_accelerator(config: PretrainConfig, folder: Path) -> Accelerator:
     return accelerator
 
 
+def compiles(config: PretrainConfig, device: torch.device) -> bool:
+    """Is the encoder compiled?"""
+    if config.compile is not None:
+        return config.compile
+    # padded batches of encoder-decoders have many shapes: compiling costs more than it saves
+    return device.type == "cuda" and config.model.decoder is None
+
+
+def compile_and_wrap(
+    module: TrainModule, config: PretrainConfig, accelerator: Accelerator
+) -> torch.nn.Module:
+    """The module as the steps call it: compiled if asked, in DDP with several processes."""
+    if compiles(config, accelerator.device):
+        module.compile()
+    return wrap_ddp(module, accelerator)
+
+
 def wrap_ddp(module: TrainModule, accelerator: Accelerator) -> torch.nn.Module:
     """The module, wrapped in DDP where there are several processes; buffers are not broadcast."""
     if accelerator.num_processes == 1:

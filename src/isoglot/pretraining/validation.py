@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from isoglot.batching.streams import StreamConfig
     from isoglot.pretraining.build import RunContext
     from isoglot.pretraining.config import StageConfig
+    from isoglot.pretraining.early_stopping import Metric
     from isoglot.pretraining.train_module import TrainModule
 
 _SEED = 0
@@ -63,6 +64,12 @@ class Validation:
                     loader = _heldout_loader(context, name, own)
                     if loader is not None:
                         self._loaders.append((objective, label, language, loader))
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """What there are held-out examples of: losses, retrieval."""
+        found: list[Metric] = ["loss"] if self._loaders else []
+        return [*found, "retrieval"] if self._retrieval.num_pairs else found
 
     @torch.no_grad()
     def __call__(self, module: TrainModule) -> dict[str, float]:
@@ -136,7 +143,7 @@ def _heldout_loader(context: RunContext, name: str, stream: StreamConfig) -> Loa
     return Loader(
         context.corpus,
         (opened,),
-        replace(shape, rows=shape.micro_rows * world),
+        replace(shape, rows=shape.micro_batch_rows * world),
         seed=_SEED,
         rank=accelerator.process_index,
         world=world,

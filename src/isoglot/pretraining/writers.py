@@ -12,6 +12,7 @@ import logging
 import math
 import time
 from collections import deque
+from functools import partial
 from statistics import mean, variance
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,16 +20,20 @@ from isoglot import json_text
 from isoglot.atomic import write_errors, write_text
 from isoglot.errors import WriteError
 from isoglot.pretraining.environment import hyperparameters
+from isoglot.pretraining.forecast import SpeedWriter
+from isoglot.pretraining.heldout_line import HeldoutLine
+from isoglot.pretraining.worsening import WorseningWriter
 from isoglot.progress import duration, progress_bars
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from accelerate import Accelerator
     from rich.console import Console
     from rich.progress import Progress
 
+    from isoglot.pretraining.build import RunContext
     from isoglot.pretraining.checkpoint import TrainState
     from isoglot.pretraining.config import PretrainConfig
     from isoglot.pretraining.train_step import StepResult
@@ -93,15 +98,22 @@ _LINE_SECONDS = 15.0
 """Seconds between two lines of progress in a log file."""
 _STEPS_AVERAGED = 50
 """Steps that the printed speed is averaged over."""
-_SHARES = ("accuracy", "chance", "retrieval")
-"""Metrics of a validation that are printed in percent."""
 
 
 class ConsoleWriter:
     """Shows losses, speed and the time left."""
 
-    def __init__(self, label: str, total: int, done: int, console: Console) -> None:
+    def __init__(
+        self,
+        label: str,
+        total: int,
+        done: int,
+        console: Console,
+        earlier: Iterable[Record] = (),
+    ) -> None:
+        """`earlier` are the records of a run that is resumed after step `done`."""
         self._console, self._label, self._total = console, label, total
+        self._heldout_line = HeldoutLine(one for one in earlier if "seconds" not in one)
         self._rates: deque[tuple[float, float]] = deque(maxlen=_STEPS_AVERAGED)
         self._last_line = time.monotonic()
         self._progress: Progress | None = None
@@ -114,7 +126,8 @@ class ConsoleWriter:
         """Show a record of a step, or of a validation."""
         step = int(record["step"])
         if "seconds" not in record:
-            self._console.print(f"{self._label} step {step}  {_summary(record)}", highlight=False)
+            line = f"{self._label} step {step}  {self._heldout_line(record)}"
+            self._console.print(line, highlight=False, soft_wrap=True)
             return
         self._rates.append((float(record["tokens"]), float(record["seconds"])))
         tokens, seconds = (sum(values) for values in zip(*self._rates, strict=True))
@@ -140,18 +153,15 @@ class ConsoleWriter:
             self._progress.stop()
 
 
-def _summary(record: Record) -> str:
-    """The means of a validation over languages, objective by objective."""
-    shown: dict[str, list[str]] = {}
-    for name, value in record.items():
-        _, *label, where, metric = name.split("/") if name.count("/") > 2 else ("", "", "", "")
-        if where == "mean":
-            number = f"{100 * float(value):.1f} %" if metric in _SHARES else f"{float(value):.2f}"
-            shown.setdefault("/".join(label), []).append(f"{metric} {number}")
-    return "held out: " + ", ".join(f"{name} {' '.join(found)}" for name, found in shown.items())
+def read_records(file: Path, *, until: int) -> list[Record]:
+    """The records of a run's metrics.jsonl up to a step; none of a run that begins."""
+    if not until or not file.exists():
+        return []
+    kept = (line for line, step in _read_lines(file) if step is not None and step <= until)
+    return [json_text.parse(line) for line in kept]
 
 
-def _read_records(file: Path) -> Iterator[tuple[str, int | None]]:
+def _read_lines(file: Path) -> Iterator[tuple[str, int | None]]:
     """The lines of a metrics.jsonl and the step of each; None: it is no record."""
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
@@ -168,7 +178,7 @@ class MetricsFile:
     def __init__(self, file: Path, *, resume_at: int = 0) -> None:
         kept = []
         if file.exists() and resume_at:
-            records = list(_read_records(file))
+            records = list(_read_lines(file))
             kept = [line for line, step in records if step is not None and step <= resume_at]
             # the last line may be incomplete: the run was killed while writing it
             lost = sum(step is None for _, step in records[:-1])
@@ -264,6 +274,25 @@ class TrackerWriter:
         self._accelerator.end_training()
 
 
+def open_writers(context: RunContext, *, done: int) -> Writers:
+    """The writers of a run that has taken so many steps; none on other processes than the main."""
+    if not context.accelerator.is_main_process:
+        return Writers()
+    file = context.folder / "metrics.jsonl"
+    earlier = read_records(file, until=done)
+    warn = partial(context.warn, kind="warning")
+    writers = Writers(
+        MetricsFile(file, resume_at=done),
+        ConsoleWriter(context.name, sum(context.num_steps), done, context.console, earlier),
+        RisingLossWriter(context.warn),
+        WorseningWriter(warn, context.objectives, earlier),
+        SpeedWriter(context.console, context.num_steps),
+    )
+    if context.config.logging.trackers:
+        writers.add(TrackerWriter(context.accelerator, context.name, context.config))
+    return writers
+
+
 _PREPARE_LINE_SECONDS = 10.0
 
 
@@ -280,7 +309,7 @@ class PrepareProgress:
         if stage != self._stage:
             self._console.print(f"{stage} (once for this corpus) ...", highlight=False)
         elif time.monotonic() - self._last_line > _PREPARE_LINE_SECONDS and total:
-            self._console.print(f"{stage}: {done / total:.0%}", highlight=False)
+            self._console.print(f"{stage}: {100 * done / total:.0f} %", highlight=False)
         else:
             return
         self._stage, self._last_line = stage, time.monotonic()

@@ -235,14 +235,21 @@ def scalar_union(value: Any, kind: Any) -> Any:
     options = [option for option in typing.get_args(kind) if option is not type(None)]
     if value is None and len(options) < len(typing.get_args(kind)):
         return None
-    fault: SettingError | None = None
+    faults: list[SettingError] = []
     for option in options:
         try:
             return literal(value, option) if is_literal(option) else exactly(value, option)
         except SettingError as error:
-            fault = error
-    assert fault is not None, "a union has options"
-    raise fault
+            faults.append(error)
+    if len(faults) == 1:
+        raise faults[0]
+    if isinstance(value, str) and any(map(is_literal, options)):  # its nearest name is told
+        raise next(one for one, of in zip(faults, options, strict=True) if is_literal(of))
+    names = [
+        " or ".join(map(str, typing.get_args(option))) if is_literal(option) else _NAMES[option]
+        for option in options
+    ]
+    raise SettingError(f"expected {' or '.join(names)}, got {_shortened(value)}")
 
 
 class SettingError(ValueError):

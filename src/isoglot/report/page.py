@@ -112,7 +112,7 @@ def report_page(data: ReportData, *, title: str) -> str:
     word_maps = {model: v.word_map for model, v in visualized if v.word_map}
     mapped = sorted({code for m in (*maps.values(), *word_maps.values()) for code in m.points})
     language_colours = {language: number for number, language in enumerate(mapped)}
-    return _render(
+    return render(
         "page.html",
         title,
         languages=language_colours,
@@ -169,7 +169,7 @@ def corpus_page(corpus: Corpus, *, alphas: Sequence[float], samples: int, title:
     """The HTML of a corpus: its size, drop reasons, sampling probabilities and some rows."""
     manifest = corpus.manifest
     total = manifest.total()
-    return _render(
+    return render(
         "corpus.html",
         title,
         languages={},
@@ -187,7 +187,8 @@ def corpus_page(corpus: Corpus, *, alphas: Sequence[float], samples: int, title:
     )
 
 
-def _render(template: str, title: str, **values: Any) -> str:
+def render(template: str, title: str, **values: Any) -> str:
+    """The HTML of a template of this package."""
     page = _environment().get_template(template)
     html: str = page.render(title=title, version=__version__, colours=colours, **values)
     # a table that is wider than a phone scrolls by itself, not the page with it

@@ -25,6 +25,7 @@ from isoglot.pretraining.config import Recipe
 from isoglot.pretraining.requirements import check_run
 from isoglot.study.compare import ALL_PAIRS, StudyTable, compare, write_study
 from isoglot.study.jobs import Job, is_finished, run_jobs
+from isoglot.study.shapes import with_micro_rows
 from isoglot.tasks import FINE_TUNED_KINDS, find_task
 from isoglot.tasks.base import DataFolders
 
@@ -95,6 +96,7 @@ def run_study(
             check_run(recipe, left[0], resume=True)
     wanted = _score_keys(study)
     corpora = {recipe.name: corpus_of(recipe) for recipe in study.recipes}
+    recipes = with_micro_rows(study.recipes, corpora, out, console, num_parallel=num_parallel)
     jobs = [
         Job(
             recipe=replace(recipe, seed=seed),
@@ -105,7 +107,7 @@ def run_study(
             request=replace(study.finetuning, seeds=(seed,)),
         )
         for seed in study.seeds
-        for recipe in study.recipes
+        for recipe in recipes
     ]
     scores: dict[str, list[Score]] = {recipe.name: [] for recipe in study.recipes}
     for job, found in zip(jobs, run_jobs(jobs, num_parallel, console, progress), strict=True):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
 
 from isoglot.errors import CorpusError
+from isoglot.fetching.registry import how_to_get
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,9 +107,10 @@ class Task(ABC, Generic[E, P]):
         for folder in data_folders(data):
             splits = self.splits(folder)
             if not splits and not folder.is_dir():
+                hint = how_to_get(self.name, folder)
                 raise CorpusError(
                     f"{folder}: there is no such folder. Name the folder of the tasks' files with "
-                    "--data (docs/tasks.md)."
+                    f"--data (docs/tasks.md). {hint}".rstrip()
                 )
             for split in splits:
                 found.setdefault((split.language, split.name), split)

@@ -38,7 +38,9 @@ def language_set(name: str) -> tuple[str, ...]:
     """The languages of a named set."""
     if name in LANGUAGE_SETS:
         return tuple(LANGUAGE_SETS[name].split())
-    raise IsoglotError(f"There is no set of languages {name!r}: {nearest(name, LANGUAGE_SETS)}")
+    raise IsoglotError(
+        f"There is no language and no set of languages {name!r}: {nearest(name, LANGUAGE_SETS)}"
+    )
 
 
 def expand_languages(names: Iterable[str]) -> tuple[str, ...]:

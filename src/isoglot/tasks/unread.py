@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from isoglot.fetching.registry import how_to_get
 from isoglot.tasks import all_tasks
 from isoglot.tasks.base import data_folders
 from isoglot.tasks.layouts import FileTask, compile_pattern, data_root, to_glob
@@ -50,6 +51,11 @@ def unread_files(task: Task[Any, Any], data: DataFolders) -> list[Path]:
             and not any(each.fullmatch(path.relative_to(root).as_posix()) for each in foreign)
         ]
     return found
+
+
+def missing_note(task: Task[Any, Any], data: DataFolders) -> str:
+    """What lies there and is not read, or how to get the data."""
+    return unread_note(task, data) or how_to_get(task.name, data_folders(data)[0])
 
 
 def unread_note(task: Task[Any, Any], data: DataFolders) -> str | None:

@@ -164,7 +164,7 @@ def read_blocks(path: Path) -> Iterator[bytes]:
 
 
 def require_file(path: Path) -> None:
-    """Raises a `CorpusError` unless the path is a regular file, naming its nearest neighbour.
+    """Raises a `CorpusError` unless the path is a regular file, naming its nearest neighbor.
 
     Pipes, devices and the files of the kernel have no size and may never end.
     """
@@ -185,8 +185,12 @@ def require_file(path: Path) -> None:
     except OSError as error:
         shown = f"{str(path)[:80]}..." if len(str(path)) > 80 else str(path)
         raise CorpusError(f"{shown}: cannot be read ({error.strerror}).") from error
-    neighbours = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
-    hint = nearest(path.name, neighbours) if neighbours else "that folder holds no files."
+    neighbors = [
+        entry.name
+        for entry in path.parent.iterdir()
+        if entry.is_file() and not entry.name.startswith(".")
+    ]
+    hint = nearest(path.name, neighbors) if neighbors else "that folder holds no files."
     raise CorpusError(f"{path}: there is no such file; {hint}")
 
 

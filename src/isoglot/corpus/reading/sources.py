@@ -18,6 +18,7 @@ from isoglot.corpus.reading.files import refuse_kernel_files, require_file
 from isoglot.corpus.reading.registry import reader_for
 from isoglot.corpus.storage.shards import Kind, columns_of
 from isoglot.errors import CorpusError, RecipeError
+from isoglot.fetching import ProgressLines, is_remote, resolve
 from isoglot.folders import with_home
 from isoglot.languages import canonical, is_language, split_pair
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from isoglot.corpus.reading.reader import Reader
 
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+FETCHED = "raw"
+"""Folder for what is downloaded, relative to `base`."""
 _RESERVED = ("tokenizer", "cooccurrence", "dropped")
 
 
@@ -44,7 +47,8 @@ class SourceConfig:
     """How a text becomes sentences: not at all, at line ends inside it, or by rules for its
     language."""
     files: dict[str, tuple[str, ...]]
-    """Language (`en`) or pair (`en-de`) -> files or patterns, relative to `base`."""
+    """Language (`en`) or pair (`en-de`) -> files or patterns, relative to `base`; or names that
+    `isoglot fetch` knows, downloaded to its folder `raw`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +125,7 @@ def find_subsets(sources: Mapping[str, SourceConfig], base: Path) -> list[Subset
                 files=(),
             )
             reader = subset.reader()
+            patterns = tuple(file for pattern in patterns for file in _local(pattern, base, name))
             subset = replace(subset, files=expand_patterns(patterns, base, where, reader.files_of))
             fault = reader.check_files(subset.files)
             if fault is not None:
@@ -183,6 +188,15 @@ def _spelled(name: str, kind: Kind, where: str) -> tuple[str, ...]:
             "with '_' before a region (pt_BR)."
         )
     return spelled
+
+
+def _local(pattern: str, base: Path, language: str) -> list[str]:
+    """The files of a name that `isoglot fetch` knows, downloaded first; any other name itself."""
+    if not is_remote(pattern) or _exists(base / pattern):
+        return [pattern]
+    folder = base / FETCHED
+    found = resolve(pattern, folder=folder, language=language, progress=ProgressLines())
+    return [str(path.absolute()) for path in found]
 
 
 def _exists(path: Path) -> bool:

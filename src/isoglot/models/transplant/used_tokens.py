@@ -44,9 +44,25 @@ def count_tokens(tokens: TokenizerTokens, files: Sequence[Path]) -> LongArray:
 def most_split_words(tokens: TokenizerTokens, files: Sequence[Path], number: int) -> list[str]:
     """The words of these files that would save most tokens as tokens of their own, best first.
 
-    A word saves its count times the number of its subwords less one. Words that cannot be added
-    (`new_words`) are not among them.
+    Words that cannot be added (`new_words`) are not among them.
     """
+    return [saving.word for saving in word_savings(tokens, files)[:number]]
+
+
+@dataclass(frozen=True, slots=True)
+class WordSaving:
+    """A word that could be a token of its own."""
+
+    word: str
+    count: int
+    """How often it occurs."""
+    saved: int
+    """Tokens that it would save: its count times the number of its subwords less one. A word that
+    is unknown, or has an unknown part, counts as if it had one subword more."""
+
+
+def word_savings(tokens: TokenizerTokens, files: Sequence[Path]) -> list[WordSaving]:
+    """Every word of these files that is split or unknown, and can be added; best first."""
     counts: Counter[str] = Counter()
     for file in files:
         for line in _sentences(file):
@@ -54,9 +70,12 @@ def most_split_words(tokens: TokenizerTokens, files: Sequence[Path], number: int
                 word for raw in line.split() if (word := _strip_punctuation(raw)).isalpha()
             )
     words, _ = new_words(tokens, counts)
-    split = zip(words, _split(tokens, words), strict=True)
-    saved = {word: counts[word] * (len(ids) - 1) for word, ids in split if len(ids) > 1}
-    return sorted(saved, key=lambda word: -saved[word])[:number]
+    found = []
+    for word, ids in zip(words, _split(tokens, words), strict=True):
+        spared = len(ids) - 1 + (tokens.unknown in ids)
+        if spared:
+            found.append(WordSaving(word, counts[word], counts[word] * spared))
+    return sorted(found, key=lambda saving: -saving.saved)
 
 
 def new_words(tokens: TokenizerTokens, words: Iterable[str]) -> tuple[list[str], Counter[str]]:

@@ -11,7 +11,7 @@ layers without bias (Eq. 1 and 2, 3 and 4).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 class DescriptionObjective(ContrastObjective):
     """The settings of objectives that find descriptions."""
 
+    exports_head: ClassVar[bool] = True
+
     temperature: Temperature = 1.0
     """Dot products are divided by it; XLM-K has none."""
     projection_size: Annotated[int | None, Range(1, 2**17)] = None
@@ -53,6 +55,10 @@ class DescriptionObjective(ContrastObjective):
         ContrastObjective.__post_init__(self)
         # filled beforehand, it would hold keys of an encoder that has since been trained
         require(self.queue.start != "filled", f"{self.name}.queue.start must be random or empty")
+
+    @override
+    def compares_examples(self) -> bool:
+        return True
 
 
 class DescriptionContrast(QueueModule):

@@ -1,0 +1,125 @@
+"""What `isoglot adapt` finds out before it plans: facts of the encoder, the data, the machine.
+
+Every number is measured: on the whole data where one pass gives it (lines, characters, what is
+dropped), on a sample of it otherwise (`isoglot.adaptation.heldout`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderFacts:
+    """The encoder to start from."""
+
+    name: str
+    """As the user gave it."""
+    folder: str
+    """Where it is on this machine."""
+    architecture: str
+    """The transformers class."""
+    num_layers: int
+    hidden_size: int
+    num_parameters: int
+    num_body_parameters: int
+    """Without the word embeddings."""
+    vocabulary_size: int
+    max_positions: int
+    has_lm_head: bool
+    """Whether the folder has the weights of the LM head; else they are new."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFacts:
+    """The data of one language, or of one pair of languages."""
+
+    lines: int
+    """Lines (sentences) or pairs that cleaning keeps."""
+    characters: int
+    """Characters of them, both sides together."""
+    dropped: dict[str, int] = field(default_factory=dict)
+    """Lines that cleaning drops, by reason."""
+    duplicate_share: float = 0.0
+    """Share of the lines that occurred before."""
+    overlap: int = 0
+    """Lines that are in the files of `tests`."""
+    heldout: int = 0
+    """Lines or pairs held out for the scores before and after."""
+    tokens: int = 0
+    """Tokens under the encoder's tokenizer, estimated from the sample."""
+    longest_tokens: int = 0
+    """99 % of the sentences (of pairs: the longer side) have at most this many tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageFacts:
+    """How the encoder's tokenizer does on one language, from a sample of its lines."""
+
+    tokens_per_word: float
+    unknown_share: float
+    """Share of tokens that are the unknown token."""
+    characters_per_token: float
+    spaced: bool
+    """Whether words are written with spaces between; else each character counts as a word."""
+    script: str | None
+    """Script of most letters: LATIN, CYRILLIC, ..."""
+    other_share: float = 0.0
+    """Share of lines that are identified as another language with 0.9 or more."""
+    other_language: str | None = None
+    """Which one that is most often."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineFacts:
+    """The machine that the command runs on."""
+
+    cores: int
+    memory_bytes: int
+    disk_free_bytes: int
+    gpus: tuple[str, ...] = ()
+    """Names of the GPUs."""
+    gpu_memory_bytes: int = 0
+    """Memory of the smallest of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """Everything that the plan is made from."""
+
+    encoder: EncoderFacts
+    text: dict[str, DataFacts]
+    """By language; of a language without text of its own, the sides of its pairs."""
+    pairs: dict[str, DataFacts]
+    """By pair of languages."""
+    languages: dict[str, LanguageFacts]
+    machine: MachineFacts
+    raw_bytes: int
+    """Size of the user's files, decompressed."""
+    read_seconds: float
+    """Time that reading and cleaning all of them took, on one core."""
+    tokenize_seconds: float
+    """Time that tokenizing all of them takes on one core, by the speed on the samples."""
+    notes: tuple[str, ...] = ()
+    """Sentences on what was found in the files and a user may not expect."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Findings:
+        """Read plain data again."""
+        machine = {**data["machine"], "gpus": tuple(data["machine"]["gpus"])}
+        return cls(
+            encoder=EncoderFacts(**data["encoder"]),
+            text={code: DataFacts(**facts) for code, facts in data["text"].items()},
+            pairs={code: DataFacts(**facts) for code, facts in data["pairs"].items()},
+            languages={code: LanguageFacts(**facts) for code, facts in data["languages"].items()},
+            machine=MachineFacts(**machine),
+            raw_bytes=data["raw_bytes"],
+            read_seconds=data["read_seconds"],
+            tokenize_seconds=data["tokenize_seconds"],
+            notes=tuple(data["notes"]),
+        )

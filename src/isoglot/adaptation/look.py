@@ -1,0 +1,319 @@
+"""The first step of `isoglot adapt`: find out about the encoder, the data and the machine.
+
+    encoder --> size, vocabulary      data --one pass--> held-out lines, counts, samples
+    samples + tokenizer --> tokens per word, unknown tokens, lines in other languages
+
+Facts are told as soon as they are known, the encoder's within seconds. They are written to
+OUT/findings.json; the same files are not read a second time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isoglot import json_text
+from isoglot.adaptation.findings import DataFacts, EncoderFacts, Findings, LanguageFacts
+from isoglot.adaptation.heldout import LANGUAGE_CONFIDENCE, hold_out
+from isoglot.adaptation.inputs import Progress, find_inputs
+from isoglot.adaptation.machine import describe_machine
+from isoglot.atomic import write_json
+from isoglot.errors import CorpusError, ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from isoglot.adaptation.config import AdaptConfig
+    from isoglot.adaptation.folder import AdaptFolder
+    from isoglot.adaptation.heldout import Drawn
+    from isoglot.adaptation.inputs import Inputs
+    from isoglot.models.transplant.tokens import TokenizerTokens
+
+_IDENTIFIED = 2000
+"""Lines of a language whose language is identified."""
+_ENCODED_CHARACTERS = 500_000
+"""Characters of a language that are tokenized."""
+_MB = 1e6
+
+
+def look(
+    config: AdaptConfig,
+    folder: AdaptFolder,
+    *,
+    tell: Callable[[str], None] = lambda _: None,
+    progress: Progress | None = None,
+) -> Findings:
+    """All facts; held-out data and samples are written below the folder.
+
+    Args:
+        config: the settings.
+        folder: the folder of the adaptation.
+        tell: hears each fact as a sentence, as soon as it is known.
+        progress: told of downloads and of the pass over the data.
+
+    Raises:
+        IsoglotError: the model is no encoder, or the data cannot be used.
+    """
+    if folder.findings.is_file():
+        inputs = find_inputs(config, folder.downloads, progress)
+        known = _read(folder, _key(config, inputs), inputs)
+        if known is not None:
+            return known
+    return _look_now(config, folder, tell, progress)
+
+
+def _look_now(
+    config: AdaptConfig,
+    folder: AdaptFolder,
+    tell: Callable[[str], None],
+    progress: Progress | None,
+) -> Findings:
+    from isoglot.folders import model_folder
+    from isoglot.models.transplant.tokens import TokenizerTokens
+
+    encoder_folder = model_folder(config.encoder)
+    encoder = describe_encoder(config.encoder, encoder_folder)
+    machine = describe_machine(folder.path)
+    tell(encoder_sentence(encoder))
+    tokens = TokenizerTokens.open(encoder_folder)
+    inputs = find_inputs(config, folder.downloads, progress)
+    for note in inputs.notes:
+        tell(note)
+    drawn = hold_out(inputs, config, folder, progress)
+    languages = {}
+    text: dict[str, DataFacts] = {}
+    for code, one in drawn.text.items():
+        facts, text[code] = language_facts(code, one, tokens)
+        languages[code] = facts
+        tell(language_sentence(code, text[code], facts))
+    pairs = {code: pair_facts(one, tokens) for code, one in drawn.pairs.items()}
+    for code, data in pairs.items():
+        tell(f"{code}: {data.lines:,} pairs{_details(data)}")
+    scans = [one.scan for one in (*drawn.text.values(), *drawn.pairs.values())]
+    lines = [record[0] for one in drawn.text.values() for record in one.sample]
+    characters = sum(scan.characters for scan in scans)
+    findings = Findings(
+        encoder=encoder,
+        text=text,
+        pairs=pairs,
+        languages=languages,
+        machine=machine,
+        raw_bytes=sum(scan.raw_bytes for scan in scans),
+        read_seconds=sum(scan.seconds for scan in scans),
+        tokenize_seconds=characters * _seconds_per_character(tokens, lines),
+        notes=inputs.notes,
+    )
+    content = {**_key(config, inputs), "findings": findings.to_json()}
+    write_json(folder.findings, content, indent=1)
+    return findings
+
+
+def describe_encoder(name: str, folder: Path) -> EncoderFacts:
+    """The encoder of a folder, loaded as training would load it.
+
+    Raises:
+        ModelError: it is no encoder, or its architecture cannot run packed rows.
+    """
+    from isoglot.models.config import ModelConfig
+    from isoglot.models.encoder import Encoder
+    from isoglot.models.loading import load_masked_lm, quiet_loading
+    from isoglot.models.packing_check import check_packing
+    from isoglot.models.seq2seq_loading import is_seq2seq
+
+    if is_seq2seq(str(folder)):
+        raise ModelError(
+            f"{name} is an encoder-decoder, which generates text. adapt takes an encoder: an "
+            "XLM-R, RoBERTa, BERT, ALBERT, ELECTRA, ModernBERT or EuroBERT model."
+        )
+    with quiet_loading():
+        loaded = load_masked_lm(str(folder), dropout=None)
+    encoder = Encoder(
+        loaded.model,
+        ModelConfig(init_from=str(folder), language_embeddings="none"),
+        attention_dropout=loaded.attention_dropout,
+    )
+    check_packing(encoder, str(folder))
+    total = sum(weight.numel() for weight in encoder.model.parameters())
+    words = encoder.model.get_input_embeddings().weight.numel()
+    return EncoderFacts(
+        name=name,
+        folder=str(folder.absolute()),
+        architecture=type(encoder.model).__name__,
+        num_layers=int(encoder.model.config.num_hidden_layers),
+        hidden_size=encoder.hidden_size,
+        num_parameters=total,
+        num_body_parameters=total - words,
+        vocabulary_size=encoder.vocabulary_size,
+        max_positions=encoder.max_positions,
+        has_lm_head=not loaded.missing,
+    )
+
+
+def language_facts(
+    code: str, drawn: Drawn, tokens: TokenizerTokens
+) -> tuple[LanguageFacts, DataFacts]:
+    """Statistics of a language under the encoder's tokenizer, and of its lines."""
+    from isoglot.corpus.scripts import script_of
+    from isoglot.corpus.tokenization.encode import count_statistics
+    from isoglot.corpus.tokenization.vocabulary import NO_SPACES
+
+    lines = _first([record[0] for record in drawn.sample], _ENCODED_CHARACTERS)
+    encoded = tokens.encode(lines)
+    ids = np.concatenate([np.zeros(0, np.int32), *(np.array(one, np.int32) for one in encoded)])
+    stats = count_statistics(lines, ids, tokens.unknown, ())
+    characters = sum(map(len, lines))
+    letters = sum(character.isalpha() for line in lines for character in line)
+    without = sum(len(NO_SPACES.findall(line)) for line in lines)
+    share, other = other_language(code, lines[:_IDENTIFIED])
+    facts = LanguageFacts(
+        tokens_per_word=stats.tokens / max(1, stats.words),
+        unknown_share=stats.unknown / max(1, stats.tokens),
+        characters_per_token=characters / max(1, stats.tokens),
+        spaced=without < letters / 2,
+        script=script_of("".join(lines[:_IDENTIFIED])),
+        other_share=share,
+        other_language=other,
+    )
+    return facts, _data_facts(drawn, characters, [len(one) for one in encoded])
+
+
+def pair_facts(drawn: Drawn, tokens: TokenizerTokens) -> DataFacts:
+    """The counts of a pair of languages."""
+    rows = ["\t".join(record) for record in drawn.sample]
+    taken = drawn.sample[: len(_first(rows, _ENCODED_CHARACTERS))]
+    sides = [tokens.encode([record[side] for record in taken]) for side in (0, 1)]
+    both = list(zip(*sides, strict=True))
+    characters = sum(len(text) for record in taken for text in record)
+    facts = _data_facts(drawn, characters, [len(one) + len(other) for one, other in both])
+    return replace(facts, longest_tokens=_longest([max(map(len, pair)) for pair in both]))
+
+
+def other_language(code: str, lines: Sequence[str]) -> tuple[float, str | None]:
+    """The share of lines that are identified as another language, and the most frequent one."""
+    from isoglot.corpus.cleaning.language_id import LanguageIdentifier
+
+    if not lines:
+        return 0.0, None
+    try:
+        identifier = LanguageIdentifier.open()
+    except CorpusError:  # its package is not installed
+        return 0.0, None
+    other = identifier.is_other(lines, code, LANGUAGE_CONFIDENCE)
+    if not other.any():
+        return 0.0, None
+    best = identifier.probabilities(lines)[other].argmax(axis=1)
+    most = Counter(identifier.labels[label] for label in best).most_common(1)[0][0]
+    return float(other.mean()), most
+
+
+def _seconds_per_character(tokens: TokenizerTokens, lines: Sequence[str]) -> float:
+    """Time of tokenizing, on one core."""
+    taken = _first(lines, _ENCODED_CHARACTERS // 10)
+    began = time.perf_counter()
+    for line in taken:  # a batch would use several cores
+        tokens.encode([line])
+    return (time.perf_counter() - began) / max(1, sum(map(len, taken)))
+
+
+def _data_facts(drawn: Drawn, characters: int, lengths: Sequence[int]) -> DataFacts:
+    """Counts of all lines; tokens by the tokens per character of a sample."""
+    scan = drawn.scan
+    return DataFacts(
+        lines=scan.lines,
+        characters=scan.characters,
+        dropped=dict(scan.dropped.most_common()),
+        duplicate_share=scan.sample.duplicate_share,
+        overlap=scan.overlap,
+        heldout=len(drawn.heldout),
+        tokens=round(scan.characters * sum(lengths) / max(1, characters)),
+        longest_tokens=_longest(lengths),
+    )
+
+
+def _longest(lengths: Sequence[int]) -> int:
+    """The length that 99 % do not exceed."""
+    return int(np.quantile(lengths, 0.99, method="higher")) if lengths else 0
+
+
+def _first(lines: Sequence[str], characters: int) -> list[str]:
+    """The first lines, with about this many characters."""
+    ends = np.cumsum([len(line) for line in lines]) if lines else np.zeros(0)
+    return list(lines[: int(np.searchsorted(ends, characters)) + 1])
+
+
+def encoder_sentence(facts: EncoderFacts) -> str:
+    """The encoder in a line."""
+    head = "" if facts.has_lm_head else ", a new LM head (its folder has none)"
+    return (
+        f"{facts.name}: {facts.architecture}, {facts.num_layers} layers × {facts.hidden_size}, "
+        f"{facts.num_parameters / _MB:,.1f}M weights, vocabulary {facts.vocabulary_size:,}, "
+        f"{facts.max_positions:,} positions{head}"
+    )
+
+
+def language_sentence(code: str, data: DataFacts, facts: LanguageFacts) -> str:
+    """A language in a line."""
+    unit = "word" if facts.spaced else "character"
+    other = (
+        f", {100 * facts.other_share:.1f} % look like {facts.other_language}"
+        if facts.other_share
+        else ""
+    )
+    return (
+        f"{code}: {data.lines:,} lines, {data.characters / _MB:,.1f}M characters, "
+        f"{facts.tokens_per_word:.2f} tokens per {unit}, {100 * facts.unknown_share:.2f} % unknown"
+        f"{other}{_details(data)}"
+    )
+
+
+def _details(data: DataFacts) -> str:
+    parts = [f", {100 * data.duplicate_share:.1f} % duplicates"] if data.duplicate_share else []
+    parts += [f", {data.overlap:,} in the tests"] if data.overlap else []
+    if data.dropped:
+        few = list(data.dropped.items())[:3]
+        told = ", ".join(f"{number:,} {reason}" for reason, number in few)
+        parts.append(f", dropped: {told}")
+    return "".join(parts) + f"; {data.heldout:,} held out"
+
+
+def _key(config: AdaptConfig, inputs: Inputs) -> dict[str, Any]:
+    """What findings depend on: the settings, and size and time of every file."""
+    asked = (config.encoder, config.text, config.pairs, config.tests, config.heldout, config.seed)
+    files = {}
+    for path in inputs.files:
+        stat = path.stat()
+        files[str(path)] = [stat.st_size, stat.st_mtime_ns]
+    text = json.dumps(asked, sort_keys=True)
+    return {"request": hashlib.sha256(text.encode()).hexdigest(), "files": files}
+
+
+def _read(folder: AdaptFolder, key: dict[str, Any], inputs: Inputs) -> Findings | None:
+    """Findings of an earlier start; none if there are none, or of other files.
+
+    Raises:
+        CorpusError: files have changed since a corpus was prepared from them.
+    """
+    try:
+        found = json_text.parse(folder.findings.read_bytes())
+        findings = Findings.from_json(found["findings"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if {name: found.get(name) for name in key} == key:
+        return findings
+    if (folder.corpus / "manifest.json").is_file():
+        known, now = found.get("files", {}), key["files"]
+        changed = [str(path) for path in inputs.files if known.get(str(path)) != now[str(path)]]
+        changed += [name for name in known if name not in now]
+        raise CorpusError(
+            f"{changed[0] if changed else folder.findings}: has changed since {folder.path} was "
+            f"begun{f' ({len(changed):,} files in all)' if len(changed) > 1 else ''}, so what was "
+            "held out may be trained on. Choose another --out."
+        )
+    return None

@@ -1,0 +1,163 @@
+"""The page of an adaptation: scores before and after, curves, the plan, and how to use the model.
+
+One HTML file without links to others; its template is `report/templates/adapt.html`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from isoglot.adaptation.card import change, interval, values, verdict
+from isoglot.adaptation.comparison import ALIGNMENT, BITS, RETRIEVAL, TOKENS, VECTORS
+from isoglot.atomic import write_text
+from isoglot.progress import duration
+from isoglot.report.chart import Chart, Line, chart_svg
+from isoglot.report.metrics import METRICS_FILE, RunMetrics
+from isoglot.report.page import render
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from isoglot.adaptation.comparison import AdaptScores
+    from isoglot.adaptation.config import AdaptConfig
+    from isoglot.adaptation.folder import AdaptFolder
+    from isoglot.adaptation.plan import AdaptPlan
+    from isoglot.adaptation.steps import StepRecords
+
+_EXPLAINED = {
+    BITS: "What a held-out character costs the masked language model to predict: lower is better. "
+    "It compares models of different vocabularies.",
+    RETRIEVAL: "Share of sentences whose nearest sentence of the other language is their "
+    "translation, of the mean state of a layer: higher is better.",
+    VECTORS: "The same, the mean of both directions, with the vectors that sentence-transformers "
+    "gives: what a user of the folder gets.",
+    ALIGNMENT: "Links between the words of translations against gold links: lower is better.",
+    TOKENS: "Tokens that a word is split into: lower is better. It changes only where the "
+    "vocabulary grew.",
+}
+_FILES = (
+    ("model", "the encoder, for transformers; README.md is its model card"),
+    ("sentence-transformers", "the encoder with its pooling, for sentence-transformers"),
+    ("scores.json", "the scores on this page"),
+    ("plan", "prepare.yaml and recipe.yaml, for isoglot prepare and isoglot pretrain"),
+    ("heldout", "the lines and pairs of the scores; test data, keep them out of any training"),
+    ("development", "held-out pairs of the corpus, on which layers were chosen"),
+    ("run", "checkpoints, metrics.jsonl and TensorBoard files of the training"),
+    ("corpus", "the prepared corpus"),
+    ("encoder", "the encoder with added words, before training"),
+)
+
+
+def write_adapt_page(
+    config: AdaptConfig,
+    plan: AdaptPlan,
+    folder: AdaptFolder,
+    scores: AdaptScores,
+    records: StepRecords,
+) -> None:
+    """Write the page to OUT/report.html."""
+    write_text(folder.report, adapt_page(config, plan, folder, scores, records))
+
+
+def adapt_page(
+    config: AdaptConfig,
+    plan: AdaptPlan,
+    folder: AdaptFolder,
+    scores: AdaptScores,
+    records: StepRecords,
+) -> str:
+    """The HTML of the page."""
+    name = folder.path.resolve().name
+    seconds = records.seconds("train")
+    return render(
+        "adapt.html",
+        f"{name}: {config.encoder} before and after",
+        languages={},
+        encoder=config.encoder,
+        worse=scores.worse,
+        better=sum(one.verdict == "better" for one in scores.comparisons),
+        total=len(scores.comparisons),
+        metrics=[
+            (metric, _EXPLAINED[metric], scores.of(metric))
+            for metric in dict.fromkeys(one.metric for one in scores.comparisons)
+        ],
+        shown=values,
+        change=change,
+        interval=interval,
+        by_line=(BITS, TOKENS),
+        verdict=verdict,
+        speed=scores.speed,
+        machine=_machine(),
+        training="" if seconds is None else f"Training took {duration(seconds)}.",
+        figures=heldout_figures(folder.run),
+        decisions=plan.decisions,
+        edited=plan.edited,
+        choices=scores.choices,
+        examples=_examples(folder),
+        files=[(path, content) for path, content in _FILES if (folder.path / path).exists()],
+    )
+
+
+def heldout_figures(run: Path) -> list[tuple[str, str]]:
+    """(title, SVG) of each held-out metric of a run over its steps, with a line a language."""
+    if not (run / METRICS_FILE).is_file():
+        return []
+    metrics = RunMetrics(run)
+    found: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    for name in metrics.names():
+        if name.startswith("valid/") and name.count("/") == 3:
+            _, objective, language, metric = name.split("/")
+            if language != "mean" and metric != "chance":
+                found[objective, metric].append((language, name))
+    figures = []
+    for (objective, metric), lines in found.items():
+        drawn = [
+            Line(
+                label=language,
+                colour=number,
+                points=tuple((point.step, point.value) for point in metrics.series(name)),
+            )
+            for number, (language, name) in enumerate(sorted(lines))
+        ]
+        drawn = [line for line in drawn if len(line.points) > 1]
+        if drawn:
+            chart = Chart(
+                lines=tuple(drawn), x_label="steps", y_label=metric, width=580, height=300
+            )
+            figures.append((f"held-out {metric}, {objective}", chart_svg(chart)))
+    return figures
+
+
+def _examples(folder: AdaptFolder) -> list[tuple[str, str]]:
+    model, sentences = folder.model, folder.sentence_model
+    examples = [
+        (
+            "transformers",
+            (
+                "from transformers import AutoModelForMaskedLM, AutoTokenizer\n"
+                f'tokenizer = AutoTokenizer.from_pretrained("{model}")\n'
+                f'model = AutoModelForMaskedLM.from_pretrained("{model}")'
+            ),
+        ),
+        (
+            "sentence-transformers",
+            (
+                "from sentence_transformers import SentenceTransformer\n"
+                f'model = SentenceTransformer("{sentences}")\n'
+                'vectors = model.encode(["A sentence.", "Another one."])'
+            ),
+        ),
+    ]
+    return examples if sentences.is_dir() else examples[:1]
+
+
+def _machine() -> str:
+    """The GPU, or else the processor and its cores."""
+    import torch
+
+    if torch.cuda.is_available():
+        return str(torch.cuda.get_device_name())
+    return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"

@@ -1,0 +1,211 @@
+"""`isoglot adapt`: look, plan, and carry the plan out; the same command continues.
+
+    hold out --> look --> plan --> before --> grow --> prepare --> train --> after --> give
+
+This file locks the folder, shows one progress display, and says how an adaptation ended; the steps
+are in `begin.py` and `carry_out.py`.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isoglot.adaptation.begin import plan_adaptation
+from isoglot.adaptation.carry_out import STEPS, Adaptation, TrainingStoppedError
+from isoglot.adaptation.comparison import AdaptScores
+from isoglot.adaptation.display import StepDisplay
+from isoglot.adaptation.folder import AdaptFolder
+from isoglot.adaptation.plan import AdaptPlan
+from isoglot.adaptation.push import SUFFIX, check_hub, push_folders
+from isoglot.adaptation.steps import StepRecords, hash_folder
+from isoglot.folders import find_model
+from isoglot.locks import lock_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from rich.console import Console
+
+    from isoglot.adaptation.config import AdaptConfig
+
+_LOOK = "look"
+_ALL_STEPS = {_LOOK: "looking and planning", **STEPS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptOutcome:
+    """How an adaptation ended."""
+
+    out: Path
+    """The folder of the adaptation."""
+    finished: bool
+    """False after a dry run, or if it was asked to stop: the same command continues."""
+    plan: AdaptPlan | None = None
+    """None if it was stopped before it had one."""
+    scores: AdaptScores | None = None
+    """Before and after; none unless it is finished."""
+    stopped: str = ""
+    """Where it was asked to stop, in words; empty if it was not."""
+    was_done: bool = False
+    """Whether an earlier command had finished it, and nothing was left to do."""
+    pushed: tuple[str, ...] = ()
+    """Addresses of the repositories on the hub."""
+
+    @property
+    def model(self) -> Path | None:
+        """The adapted encoder, as a transformers folder; none unless it is finished."""
+        return AdaptFolder(self.out).model if self.finished else None
+
+    @property
+    def sentence_model(self) -> Path | None:
+        """The adapted encoder, as a sentence-transformers folder; none where there is none."""
+        folder = AdaptFolder(self.out).sentence_model
+        return folder if self.finished and (folder / "modules.json").is_file() else None
+
+    @property
+    def report(self) -> Path | None:
+        """The page with the scores before and after; none unless it is finished."""
+        return AdaptFolder(self.out).report if self.finished else None
+
+
+def adapt(
+    config: AdaptConfig,
+    out: Path,
+    *,
+    console: Console,
+    dry_run: bool = False,
+    push_to_hub: str | None = None,
+) -> AdaptOutcome:
+    """Adapt an encoder to languages, or continue; see `isoglot.api.adapt`.
+
+    Args:
+        config: the request.
+        out: folder of the adaptation.
+        console: where facts, the plan and progress are shown.
+        dry_run: stop after planning.
+        push_to_hub: name of a repository for the adapted model; none: it is not pushed.
+
+    Raises:
+        IsoglotError: something that the user can mend; what is finished is kept.
+    """
+    find_model(config.encoder)  # a wrong name leaves no folder behind
+    _check_alignments(config)
+    if push_to_hub is not None and not dry_run:
+        check_hub(push_to_hub)
+    folder = AdaptFolder(Path(out))
+    with (
+        lock_folder(folder.path),
+        _quiet_transformers(),
+        StepDisplay(console, _ALL_STEPS) as display,
+        _terminations(),
+    ):
+        outcome = _adapt(config, folder, display, console, dry_run=dry_run)
+    if push_to_hub is None or not outcome.finished:
+        return outcome
+    return replace(outcome, pushed=_push(push_to_hub, folder))
+
+
+def _adapt(
+    config: AdaptConfig,
+    folder: AdaptFolder,
+    display: StepDisplay,
+    console: Console,
+    *,
+    dry_run: bool,
+) -> AdaptOutcome:
+    plan: AdaptPlan | None = None
+
+    def progress(_: str, done: int, total: int | None) -> None:
+        if total:
+            display.advance(done / total)
+
+    try:
+        display.begin(_LOOK)
+        plan = plan_adaptation(config, folder, console, progress)
+        display.finish(_LOOK)
+        if dry_run:
+            return AdaptOutcome(out=folder.path, finished=False, plan=plan)
+        return carry_out_plan(config, plan, folder, display, console)
+    except KeyboardInterrupt:
+        stopped = f"interrupted while {display.title or 'between two steps'}"
+        return AdaptOutcome(out=folder.path, finished=False, plan=plan, stopped=stopped)
+
+
+def carry_out_plan(
+    config: AdaptConfig,
+    plan: AdaptPlan,
+    folder: AdaptFolder,
+    display: StepDisplay,
+    console: Console,
+) -> AdaptOutcome:
+    """Take all steps after planning."""
+    begun = display.num_begun
+    work = Adaptation(config=config, plan=plan, folder=folder, display=display, console=console)
+    try:
+        scores = work.carry_out()
+    except TrainingStoppedError as stopped:
+        return AdaptOutcome(out=folder.path, finished=False, plan=plan, stopped=str(stopped))
+    return AdaptOutcome(
+        out=folder.path,
+        finished=True,
+        plan=plan,
+        scores=scores,
+        was_done=display.num_begun == begun,
+    )
+
+
+def _push(name: str, folder: AdaptFolder) -> tuple[str, ...]:
+    """Push both folders, unless the same ones were pushed there before; gives the addresses."""
+    both = {"": folder.model, SUFFIX: folder.sentence_model}
+    folders = {suffix: one for suffix, one in both.items() if one.is_dir()}
+    inputs = {"name": name, "folders": [hash_folder(one) for one in folders.values()]}
+    found = StepRecords(folder.steps).run(
+        "push", inputs, lambda: {"addresses": push_folders(name, folders)}
+    )
+    return tuple(found["addresses"])
+
+
+def _check_alignments(config: AdaptConfig) -> None:
+    """Refuse a folder without gold alignments before any work."""
+    if config.alignments:
+        from isoglot.adaptation.scores import gold_alignments
+
+        folders = [Path(one).expanduser() for one in config.alignments]
+        gold_alignments(folders, config.languages)
+
+
+@contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """Transformers' own progress bars would be drawn into the one of the adaptation."""
+    from transformers.utils import logging
+
+    was_on = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if was_on:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def _terminations() -> Iterator[None]:
+    """SIGTERM interrupts as Ctrl-C does; while training, both save a checkpoint first."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python handles signals in the main thread only
+        return
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,127 @@
+"""Whether the vocabulary should grow, and by how many words.
+
+A language whose words are split into many more tokens than those of the best-covered language has
+shorter texts in a row, slower training and less to learn from each token. Words are added that
+occur often enough for their new vectors to be learned; those that save most tokens first
+(`isoglot.models.transplant.used_tokens`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from isoglot.adaptation.decision import Decision
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from isoglot.adaptation.config import AdaptConfig
+    from isoglot.adaptation.findings import Findings, LanguageFacts
+    from isoglot.adaptation.folder import AdaptFolder
+    from isoglot.models.transplant.used_tokens import WordSaving
+
+MAX_RATIO = 1.6
+"""Tokens per word of a language, as a multiple of the best-covered language's, before it grows."""
+_FITTING = (1.25, 1.5)
+"""Tokens per word of a vocabulary that fits its language: the best-covered one counts as at least,
+and at most, so many."""
+MAX_UNKNOWN = 0.005
+"""Share of unknown tokens of a language before the vocabulary grows."""
+_MIN_COUNT = 50
+"""Occurrences in the data from which on the vector of a new word is learned."""
+_MIN_WORDS = 50
+"""Fewer words are not worth another vocabulary."""
+_MAX_WORDS = 20_000
+_MAX_GROWTH = 0.25
+"""Most words to add, as a share of the vocabulary."""
+
+
+class Growth(NamedTuple):
+    """Words to add, and the languages that they are chosen from."""
+
+    words: int
+    languages: tuple[str, ...]
+    decision: Decision
+
+
+def choose_growth(findings: Findings, config: AdaptConfig, folder: AdaptFolder) -> Growth:
+    """How many words to add to the vocabulary, from the samples of which languages."""
+    spaced = {code: one for code, one in findings.languages.items() if one.spaced}
+    limit = split_limit(list(spaced.values()))
+    split = [code for code, one in spaced.items() if is_badly_split(one, limit)]
+    measured = ", ".join(
+        f"{code} {one.tokens_per_word:.2f}" for code, one in findings.languages.items()
+    )
+    within = f"tokens per word: {measured}; limit {limit:.2f}, unknown {100 * MAX_UNKNOWN:.1f} %"
+    if config.vocabulary == "keep":
+        return _keeps("asked for; " + within)
+    if isinstance(config.vocabulary, int):
+        chosen = split or list(spaced)
+        if not chosen:
+            return _keeps("words are written without spaces, so none can be added; " + within)
+        choice = f"{config.vocabulary:,} words of {', '.join(chosen)}"
+        return Growth(config.vocabulary, tuple(chosen), _decision(choice, f"asked for; {within}"))
+    if not split:
+        return _keeps(within)
+    return _grows(findings, split, folder, within)
+
+
+def split_limit(spaced: Sequence[LanguageFacts]) -> float:
+    """Tokens per word above which a language is badly covered."""
+    low, high = _FITTING
+    best = min((one.tokens_per_word for one in spaced), default=low)
+    return MAX_RATIO * min(high, max(low, best))
+
+
+def is_badly_split(facts: LanguageFacts, limit: float) -> bool:
+    """Whether a language has more tokens per word, or unknown tokens, than it should."""
+    return facts.tokens_per_word > limit or facts.unknown_share > MAX_UNKNOWN
+
+
+def _grows(findings: Findings, split: Sequence[str], folder: AdaptFolder, within: str) -> Growth:
+    from pathlib import Path
+
+    from isoglot.models.transplant.tokens import TokenizerTokens
+    from isoglot.models.transplant.used_tokens import word_savings
+
+    tokens = TokenizerTokens.open(Path(findings.encoder.folder))
+    files = [folder.sample / f"{code}.txt" for code in split]
+    savings = word_savings(tokens, files)
+    scale = sum(findings.text[code].characters for code in split) / max(1, _characters(files))
+    most = min(_MAX_WORDS, int(_MAX_GROWTH * findings.encoder.vocabulary_size))
+    words = num_words(savings, scale, most)
+    named = ", ".join(split)
+    if words < _MIN_WORDS:
+        return _keeps(
+            f"only {words:,} split words of {named} occur {_MIN_COUNT} times in the data, too few "
+            f"to learn vectors for; {within}"
+        )
+    before = sum(findings.text[code].tokens for code in split)
+    saved = scale * sum(one.saved for one in savings[:words]) / max(1, before)
+    return Growth(
+        words,
+        tuple(split),
+        _decision(
+            f"{words:,} words of {named}",
+            f"{within}; so many split words occur {_MIN_COUNT} times or more, and the best save "
+            f"about {100 * saved:.0f} % of the tokens of {named}",
+        ),
+    )
+
+
+def num_words(savings: Sequence[WordSaving], scale: float, most: int) -> int:
+    """How many of the words occur often enough in the data, `scale` times the samples."""
+    return min(most, sum(one.count * scale >= _MIN_COUNT for one in savings))
+
+
+def _characters(files: Sequence[Path]) -> int:
+    return sum(len(file.read_text("utf-8")) for file in files)
+
+
+def _keeps(reason: str) -> Growth:
+    return Growth(0, (), _decision("stays as it is", reason))
+
+
+def _decision(choice: str, reason: str) -> Decision:
+    return Decision(topic="vocabulary", choice=choice, reason=reason)
