@@ -2,9 +2,14 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
 import isoglot
+from isoglot.adaptation.config import AdaptConfig
+from isoglot.errors import IsoglotError
 from isoglot.recipe import load_recipe
 
 
@@ -30,10 +35,30 @@ def test_every_public_name_is_there_and_documented():
     assert sorted(isoglot.__all__) == isoglot.__all__
     for name in isoglot.__all__:
         assert getattr(isoglot, name).__doc__, name
-    for name in ("prepare", "pretrain", "evaluate", "finetune"):
+    for name in ("adapt", "prepare", "pretrain", "evaluate", "export_model", "finetune", "mine"):
         function = getattr(isoglot, name)
         assert f"isoglot.{name}(" in function.__doc__, "an example"
         assert callable(function), "a module of this name would hide the function"
+
+
+def test_adapt_takes_names_settings_or_a_file(monkeypatch, tmp_path):
+    """What the function itself does is in tests/adaptation; this is what it is asked for."""
+    asked: list[AdaptConfig] = []
+    monkeypatch.setattr(
+        "isoglot.adaptation.run.adapt", lambda config, *_, **__: asked.append(config)
+    )
+    text, pairs = {"sw": "sw.txt", "en": ["a.txt", "b.txt"]}, {"en-sw": "p.tsv"}
+    isoglot.adapt("models/mine", tmp_path, text=text, pairs=pairs, hours=2, vocabulary="keep")
+    (tmp_path / "adapt.yaml").write_text("encoder: models/mine\ntext: {sw: sw.txt}\nheldout: 50\n")
+    isoglot.adapt(tmp_path / "adapt.yaml", tmp_path, heldout=70)
+    isoglot.adapt(asked[0], tmp_path, hours=3)
+    assert asked[0].text == {"sw": ("sw.txt",), "en": ("a.txt", "b.txt")}
+    assert asked[0].pairs == {"en-sw": ("p.tsv",)}
+    assert (asked[0].hours, asked[0].vocabulary) == (2, "keep")
+    assert (asked[1].text, asked[1].heldout) == ({"sw": ("sw.txt",)}, 70)
+    assert asked[2] == replace(asked[0], hours=3)
+    with pytest.raises(IsoglotError, match=r"adapt has no setting 'hour': did you mean 'hours'\?"):
+        isoglot.adapt("models/mine", tmp_path, text=text, hour=2)
 
 
 def test_a_recipe_can_be_trained_by_path_or_value(corpus, tmp_path):

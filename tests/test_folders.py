@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,26 @@ def test_a_name_of_the_hub(asked, tmp_path, monkeypatch):
     cached = str(tmp_path / "cache/config.json")
     monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda *_: cached)
     assert model_folder("robbert") == tmp_path / "cache"
+
+
+def test_modules_of_a_sentence_transformers_model_are_downloaded(tmp_path, monkeypatch):
+    """Their files lie in folders, of which other models have large ones (onnx/)."""
+    modules = [{"path": "", "type": "x.Transformer"}, {"path": "1_Pooling", "type": "x.Pooling"}]
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    asked: list[tuple[object, object]] = []
+
+    def snapshot_download(_: str, *, allow_patterns: object, ignore_patterns: object = None) -> str:
+        asked.append((allow_patterns, ignore_patterns))
+        return str(tmp_path)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
+    assert model_folder("someone/sentences") == tmp_path
+    (_, ignored), last = asked
+    assert ignored == "*/*"
+    assert last == (["1_Pooling/*.json", "1_Pooling/*.safetensors"], None)
+    (tmp_path / "modules.json").write_text("[1")
+    model_folder("someone/sentences")
+    assert len(asked) == 3, "damaged modules are told where they are read"
 
 
 @pytest.mark.parametrize(

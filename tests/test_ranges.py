@@ -18,6 +18,8 @@ from isoglot.corpus.reading.registry import READERS
 from isoglot.errors import RecipeError
 from isoglot.evaluation.settings import FeatureConfig
 from isoglot.evaluation.visualize import VisualizationConfig
+from isoglot.fetching.http import FetchConfig
+from isoglot.fetching.unpack import UnpackLimits
 from isoglot.finetuning.settings import FinetuneConfig, FinetuneRequest
 from isoglot.models.config import GenerationConfig
 from isoglot.objectives import OBJECTIVES, find_objective
@@ -58,6 +60,8 @@ SETTINGS = _reached(
         FeatureConfig,
         VisualizationConfig,
         GenerationConfig,
+        FetchConfig,
+        UnpackLimits,
         *STREAMS,
         *READERS,
         *map(find_objective, OBJECTIVES),
@@ -152,7 +156,7 @@ def test_python_code_is_refused_as_recipes_are(settings: Any) -> None:
     ("limits", "text"),
     [
         (Range(1, 1024), "from 1 to 1,024"),
-        (Range(0, 1, above=True), "above 0 to 1"),
+        (Range(0, 1, above=True), "above 0 and at most 1"),
         (Range(0, 1, below=True), "from 0 to below 1"),
         (Range(1e-4, 1e6), "from 0.0001 to 1,000,000"),
     ],

@@ -160,9 +160,9 @@ def plan(
         number += 1
     old, new = pool[:num_pending], pool[num_pending:]
     ordered = [d for part in (old, new) for d in sorted(part, key=lambda draw: -draw.tokens)]
-    micro_rows = [[shape.row_length] * shape.micro_rows]
+    micro_rows = [[shape.row_length] * shape.micro_batch_rows]
     micro_rows += [[shape.row_length] * aux_rows[name] for name in groups]
-    num_micro = shape.rows // shape.micro_rows
+    num_micro = shape.rows // shape.micro_batch_rows
     room = [[list(group) for group in micro_rows] for _ in range(num_micro)]
     limit = 10**18 if target_capacity is None else target_capacity
     found = pack(ordered, room, [limit] * num_micro, shape.row_length)

@@ -320,7 +320,7 @@ def test_tensors_of_nothing_and_of_odd_sizes_have_their_place(corpus):
 
 def test_the_capacity_for_targets_is_what_the_streams_need_and_little_more(corpus):
     made = loader(corpus, streams={"text": STREAMS["text"]}, pad_targets=True)
-    tokens = SHAPE.micro_rows * SHAPE.row_length
+    tokens = SHAPE.micro_batch_rows * SHAPE.row_length
     assert made.planner.target_capacity is not None
     assert made.planner.target_capacity % 64 == 0
     assert 0.15 * tokens <= made.planner.target_capacity <= 0.25 * tokens + 64

@@ -21,8 +21,8 @@ def test_a_log_gets_a_line_every_fifteen_seconds():
         progress("another", 1500, None)
     assert out.getvalue().splitlines() == [
         f"{name} ...",
-        f"{name}: 16 of 40 (40%), 24 s left",
-        f"{name}: 31 of 40 (78%), 9 s left",
+        f"{name}: 16 of 40 (40 %), 24 s left",
+        f"{name}: 31 of 40 (78 %), 9 s left",
         "another ...",
         "another: 1,500",
     ]
@@ -32,5 +32,18 @@ def test_a_terminal_gets_a_bar():
     out = io.StringIO()
     with StageProgress(Console(file=out, force_terminal=True)) as progress:
         progress("stage", 1, 2)
-    assert "50%" in out.getvalue()
+    assert "50 %" in out.getvalue()
     assert "..." not in out.getvalue()
+
+
+def test_sizes_of_downloads():
+    out, now = io.StringIO(), 0.0
+    with StageProgress(Console(file=out), clock=lambda: now, size=True) as progress:
+        progress("a.zip", 0, 3 * 10**9)
+        now = 20.0
+        progress("a.zip", 10**9, 3 * 10**9)
+    assert out.getvalue().splitlines()[1] == "a.zip: 1,000 of 3,000 MB (33 %), 40 s left"
+    out = io.StringIO()
+    with StageProgress(Console(file=out, force_terminal=True, width=120), size=True) as progress:
+        progress("a.zip", 10**9, 3 * 10**9)
+    assert "1.0/3.0 GB" in out.getvalue()

@@ -12,6 +12,7 @@ import pytest
 import typer
 import yaml
 
+from isoglot.adaptation.request import load_request
 from isoglot.cli import app, load_commands
 from isoglot.corpus import Corpus
 from isoglot.corpus.knowledge.graph.write_tables import GraphConfig
@@ -185,7 +186,7 @@ def test_commands_have_the_options_that_a_page_shows(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_settings_that_a_page_shows_exist(page, tmp_path):
-    """A YAML block is a recipe, a prepare file, or a part of one."""
+    """A YAML block is a recipe, a prepare file, or a part of one; or a request of adapt."""
     for block in blocks(page.name):
         settings = yaml.safe_load(block.text) if block.language == "yaml" else {}
         if not settings or "wikipedia" in settings or "extends: mine.yaml" in block.text:
@@ -194,6 +195,9 @@ def test_settings_that_a_page_shows_exist(page, tmp_path):
         if "graphs" in settings:
             shown.write_text(yaml.safe_dump(settings), encoding="utf-8")
             assert structure(document.read(shown), GraphConfig).graphs
+        elif "encoder" in settings:
+            shown.write_text(block.text, encoding="utf-8")
+            assert load_request(shown).languages
         elif settings.keys() & {"sources", "tokenizer", "duplicates"}:
             sources = {"text": {"format": "lines", "files": {"sw": ["raw/sw.txt"]}}}
             shown.write_text(yaml.safe_dump({"sources": sources, **settings}), encoding="utf-8")
@@ -221,7 +225,11 @@ def test_links_lead_somewhere(page):
 
 def test_the_index_lists_every_page():
     index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
-    assert {page.name for page in PAGES} == {"index.md", *re.findall(r"\]\((.+?)\)", index)}
+    listed = {"index.md", *re.findall(r"\]\((.+?)\)", index)}
+    assert {page.name for page in PAGES} == {page for page in listed if "/" not in page}
+    assert {
+        f"{path.name}/index.md" for path in (ROOT / "docs").iterdir() if any(path.glob("*.md"))
+    } == {page for page in listed if "/" in page}
 
 
 def test_the_task_of_tasks_md(tmp_path):

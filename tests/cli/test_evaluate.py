@@ -180,8 +180,8 @@ def test_one_setting_is_of_features_and_of_fine_tuning():
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--tasks", "tatoeba", "--pairs", "x.tsv"], 2, "either --pairs or --tasks"),
-        (["--tasks", ","], 2, "either --pairs or --tasks"),
+        (["--tasks", "tatoeba", "--pairs", "x.tsv"], 2, "give one of --pairs, --text and --tasks"),
+        (["--tasks", ","], 2, "give one of --pairs, --text and --tasks"),
         (["--pairs", "en-de.tsv", "-l", "sw"], 1, "none of the files of pairs (en-de.tsv)"),
         (["--pairs", "x.tsv", "--aligner", "argmax"], 2, "--aligner: --pairs does not read it"),
         (
@@ -290,3 +290,55 @@ def test_language_embeddings_long_texts_and_weights_are_told(isoglot, corpus, wo
     assert said.code == 1
     assert "weights roberta.embeddings.word_embeddings.weight are not finite (16 of" in said.err
     assert not (workdir / "nan.json").exists()
+
+
+def test_bits_per_character_of_text(isoglot, model, workdir):
+    lines = "\n".join(" ".join(words("aa")[n : n + 6]) for n in range(30))
+    (workdir / "sw.txt").write_text(lines, encoding="utf-8")
+    (workdir / "news.txt").write_text(lines[::-1], encoding="utf-8")
+    said = isoglot("evaluate", model, "--text", "sw.txt", "--text", "eng=news.txt", "--limit", "20")
+    assert said.code == 0, said.err
+    rows = [line.split() for line in said.out.splitlines()]
+    of_sw, of_en = (next(row for row in rows if row[:1] == [code]) for code in ("sw", "en"))
+    assert of_sw[1] == of_en[1] == "20"
+    assert float(of_sw[3]) < float(of_sw[2]) < float(of_sw[5])
+    assert float(of_en[2]) > float(of_sw[2]) * 0.5
+    assert not list(workdir.glob("results*"))
+
+
+def test_bits_per_character_of_two_models(isoglot, model, workdir):
+    lines = "\n".join(" ".join(words("aa")[n : n + 6]) for n in range(30))
+    (workdir / "sw.txt").write_text(lines, encoding="utf-8")
+    asked = ["evaluate", model, "--text", "sw.txt"]
+    assert isoglot(*asked, "--save-predictions", "before.jsonl").code == 0
+    first = json.loads((workdir / "before.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert sorted(first) == ["bits", "characters", "language", "line"]
+    said = isoglot(*asked, "--compare-with", "before.jsonl")
+    assert said.code == 0, said.err
+    assert "+0.0 %" in said.out
+    assert "+0.0 % to +0.0 %" in said.out
+    fewer = isoglot(*asked, "--limit", "5", "--compare-with", "before.jsonl")
+    assert fewer.code == 1
+    assert "before.jsonl has 30 lines of sw, and 5 were scored" in fewer.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--text", "none.txt"], "none.txt"),
+        (["--text", "words.txt"], "say the language of the file, as in sw=words.txt"),
+        (["--text", "sw.txt", "--text", "swa=sw.txt"], "is of sw too"),
+        (["--text", "sw.txt", "--center"], "--text does not read it"),
+        (["--text", "sw.txt", "--tasks", "tatoeba"], "give one of --pairs, --text and --tasks"),
+        (["--text", "-=empty.txt"], "say the language"),
+        (["--text", "en=empty.txt"], "has no text"),
+    ],
+)
+def test_text_that_cannot_be_scored(isoglot, model, workdir, options, message):
+    (workdir / "sw.txt").write_text("ka lo", encoding="utf-8")
+    (workdir / "words.txt").write_text("ka lo", encoding="utf-8")
+    (workdir / "empty.txt").write_text("\n \n", encoding="utf-8")
+    said = isoglot("evaluate", model, *options)
+    assert said.code in (1, 2)
+    assert message in " ".join(said.err.replace("│", " ").split())
+    assert "Traceback" not in said.err

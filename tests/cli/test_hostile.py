@@ -38,6 +38,7 @@ COMMANDS = {
     "trim": ("vocabulary", "trim", "evil", "--text", "text.txt", "--out", "new"),
     "grow": ("vocabulary", "grow", "evil", "--words", "words.txt", "--out", "new"),
     "translate": ("translate", "evil", "--from", "aa", "--to", "bb"),
+    "export": ("export", "evil", "--format", "sentence-transformers", "--to", "new"),
     "show": ("show", "model", "evil"),
 }  # fmt: skip
 

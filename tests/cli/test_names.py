@@ -11,9 +11,13 @@ import typer.main
 from isoglot.cli import app, load_commands
 
 MODELS = {
+    "adapt": ["MODEL", "--text", "en=aa-bb.tsv", "--out", "new"],
     "evaluate": ["MODEL", "--pairs", "aa-bb.tsv"],
     "finetune": ["MODEL", "--tasks", "testbed-nli", "--protocol", "testbed"],
     "translate": ["MODEL", "--from", "aa", "--to", "bb"],
+    "align": ["aa-bb.tsv", "--model", "MODEL"],
+    "export": ["MODEL", "--format", "sentence-transformers", "--to", "new"],
+    "mine": ["aa-bb.tsv", "aa-bb.tsv", "--model", "MODEL", "--out", "pairs.tsv"],
     "show model": ["MODEL"],
     "transplant": ["MODEL", "--tokenizer", "corpora/bed", "--out", "new"],
     "vocabulary grow": ["MODEL", "--words", "aa-bb.tsv", "--out", "new"],
@@ -37,7 +41,7 @@ CORPORA = {
     "knowledge heldout": ["CORPUS", "--out", "heldout"],
 }
 OTHERS = {
-    *("demo", "knowledge extract", "knowledge graph"),
+    *("demo", "fetch", "knowledge extract", "knowledge graph"),
     *(f"show {what}" for what in ("recipes", "objectives", "streams", "tasks", "protocols")),
     *("show recipe", "show protocol", "show objective", "show template"),
 }

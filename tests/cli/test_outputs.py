@@ -26,6 +26,7 @@ INPUTS = {
     "dictionary",
     "words",
     "text",
+    "gold",
 }
 """Options that name what is read."""
 

@@ -9,6 +9,8 @@ from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from isoglot.models.language_embeddings import FILE
+from isoglot.pretraining import measuring
+from tests.pretraining.local_trial import LocalTrial
 
 
 def test_from_raw_text_to_scores(isoglot, raw):
@@ -94,3 +96,30 @@ def test_language_embeddings_go_on_and_are_used_in_scores(isoglot, raw):
     before, after = (load_file(f"{run}/model/{FILE}")["weight"] for run in ("first", "second"))
     assert before.any()
     assert torch.equal(before, after), "nothing was learnt from where the first run ended"
+
+
+def test_a_plan_is_printed_and_nothing_is_trained(isoglot, raw, monkeypatch):
+    monkeypatch.setattr(measuring, "TrialProcess", LocalTrial)
+    monkeypatch.setattr(measuring, "_COST_SECONDS", 0.0)
+    assert isoglot("prepare", "prepare.yaml", "--out", "corpus").code == 0
+    said = isoglot("pretrain", "few.yaml", "--corpus", "corpus", "--plan")
+    assert said.code == 0
+    rows = {line[:16].strip(): line[16:].strip() for line in said.out.splitlines()}
+    assert rows["rows at a time"] == "2 (the recipe's number)"
+    assert rows["stage 1"].startswith("4 steps of ")
+    assert "examples, read 0." in rows["text"]
+    assert "examples, read 0." in rows["parallel"]
+    assert rows["checkpoints"].startswith("2 of ")
+    assert {"tokens", "validations", "exports", "memory", "disk", "time"} <= rows.keys()
+    assert not (raw / "runs").exists()
+    said = isoglot("pretrain", "few.yaml", "--corpus", "corpus")
+    assert "stage 1: 4 steps, text read 0." in said.err
+
+
+def test_hours_that_are_none_and_rows_that_are_no_number_are_refused(isoglot, raw):
+    said = isoglot("pretrain", "few.yaml", "--hours", "0")
+    assert said.code == 2
+    assert "--hours" in said.err
+    said = isoglot("pretrain", "few.yaml", "--set", "batch.micro_rows=many")
+    assert said.code == 1
+    assert "batch.micro_rows: 'many' is not possible" in said.err

@@ -1,96 +1,75 @@
-"""The demo, as a newcomer runs it."""
+"""The demo, as a newcomer runs it: an encoder of two languages is adapted to a third."""
 
-import json
-import time
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from isoglot.demo import run
-from isoglot.demo.jobs import Job, JobScores, _Bars
-from isoglot.demo.run import run_demo
+from isoglot.adaptation.comparison import BITS, RETRIEVAL
+from isoglot.adaptation.run import AdaptOutcome
+from isoglot.demo.run import NEW, run_demo
+
+SMALL: dict[str, Any] = {
+    "settings": ("stages.0.steps=100",),
+    "known_size": {"num_sentences": 600, "num_pairs": 1},
+    "new_size": {"num_sentences": 500, "num_pairs": 600},
+    "world": {"num_concepts": 20, "max_entities": 8},
+    "heldout": 50,
+}
 
 
-def scores(label, seed, average, tmp_path):
-    return JobScores(
-        label=label,
-        seed=seed,
-        model=tmp_path / f"{label}-{seed}" / "model",
-        num_tokens=800_400,
-        by_language={"es": average + 1, "ru": average - 1},
-        uncentred=average / 2,
-    )
-
-
-def printed(rows):
+@pytest.fixture(scope="module")
+def adapted(tmp_path_factory) -> tuple[Path, AdaptOutcome, str]:
+    """The folder, the outcome and the output of a demo with few words and steps."""
+    folder = tmp_path_factory.mktemp("demo") / "demo"
     console = Console(record=True, width=160)
-    run._print_result(rows, console, 12.3)
-    return console.export_text()
-
-
-def test_one_seed_is_called_one_seed_and_three_have_a_deviation(tmp_path):
-    base = scores("checkpoint", 0, 8.0, tmp_path)
-    one = [scores(label, 1, 10.0 * n, tmp_path) for n, label in enumerate(run.VARIANTS, start=1)]
-    text = printed([base, *one])
-    assert "PPA, margin over MLM: 20.0 points; by seed +20.0." in text
-    assert "One random seed" in text
-    assert "isoglot demo --seeds 3" in text
-    assert "800,000 tokens" in text
-    more = [scores(row.label, 2, row.average + 2, tmp_path) for row in one]
-    text = printed([base, *one, *more])
-    assert "11.0 ± 1.4" in text
-    assert "One random seed" not in text
-
-
-def test_the_time_left_counts_the_jobs_that_wait_for_a_worker(tmp_path, monkeypatch):
-    def job(name, num_steps):
-        folder = tmp_path / name
-        return Job(label=name, recipe="", corpus=folder, out=folder, seed=0, num_steps=num_steps)
-
-    now = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    console = Console(record=True, width=160)
-    jobs = [job("base", 100), *(job(name, 200) for name in "abc")]
-    with _Bars(jobs, 2, console) as bars:
-        bars._show("base", 1, {"mlm": 3.0})
-        now[0] = 99.0
-        bars._show("base", 100, {"mlm": 2.0})
-    # one second a step: a and b beside each other, then c; then the report
-    assert "(about 6 min 55 s left)" in console.export_text()
+    outcome = run_demo(folder, console, **SMALL)
+    return folder, outcome, console.export_text()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_demo_of_few_steps_shows_everything_and_runs_once(tmp_path):
-    console = Console(record=True, width=160)
-    rows = run_demo(tmp_path / "demo", console, settings=("stages.0.steps=4",))
-    assert [row.label for row in rows] == ["checkpoint", "MLM", "MLM + TLM", "PPA"]
-    text = console.export_text()
-    assert text.index("checkpoint │") < text.index("Training MLM, MLM + TLM, PPA"), "a first table"
-    page = (tmp_path / "demo/report.html").read_text(encoding="utf-8")
-    assert all(f">{row.label}<" in page for row in rows)
-    metrics = [row.model.parent / "metrics.jsonl" for row in rows]
-    before = [file.read_bytes() for file in metrics]
-    again = run_demo(tmp_path / "demo", console, settings=("stages.0.steps=4",))
-    assert again == rows
-    assert [file.read_bytes() for file in metrics] == before, "nothing is trained again"
+def test_the_new_language_gets_better(adapted):
+    _, outcome, _ = adapted
+    assert outcome.finished
+    scores = outcome.scores
+    assert scores is not None
+    (bits,) = (one for one in scores.of(BITS) if one.where == NEW)
+    assert bits.verdict == "better"
+    retrieval = {one.where: one for one in scores.of(RETRIEVAL)}
+    assert set(retrieval) == {f"en→{NEW}", f"{NEW}→en"}
+    for one in retrieval.values():
+        assert one.verdict == "better"
+        assert one.difference > 0.1
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_the_order_is_that_of_the_papers_and_the_folders_open(tmp_path):
-    checkpoint, mlm, tlm, ppa = run_demo(tmp_path / "demo", Console(width=160))
-    assert mlm.average > checkpoint.average
-    assert tlm.average - mlm.average > 10
-    assert ppa.average - tlm.average > 10
-    for row in (tlm, ppa):
-        assert abs(row.num_tokens - mlm.num_tokens) < 0.03 * mlm.num_tokens, "equal tokens"
-    for row in (mlm, ppa):
-        model = AutoModelForMaskedLM.from_pretrained(row.model)
-        tokenizer = AutoTokenizer.from_pretrained(row.model)
-        batch = tokenizer(f"The {tokenizer.mask_token} sleeps.", return_tensors="pt")
-        assert model(**batch).logits.shape[-1] == len(tokenizer)
-        found = json.loads((row.model.parent / "results.json").read_text())["scores"]
-        assert {score["layer"] for score in found} == {0, 1, 2, None}
-        assert {score["language"] for score in found} == {"en-es", "en-ru", "en-ar"}
+@pytest.mark.timeout(600)
+def test_the_command_the_page_and_the_model_are_there(adapted):
+    folder, outcome, text = adapted
+    assert f"isoglot adapt {folder}/known/run/model --out {folder}/adapted" in text
+    assert f"--pairs en-{NEW}={folder}/new/pairs/en-{NEW}.tsv" in text
+    page = outcome.report.read_text(encoding="utf-8")
+    assert "before" in page.lower()
+    model = AutoModelForMaskedLM.from_pretrained(outcome.model)
+    tokenizer = AutoTokenizer.from_pretrained(outcome.model)
+    batch = tokenizer(f"The {tokenizer.mask_token} sleeps.", return_tensors="pt")
+    assert model(**batch).logits.shape[-1] == len(tokenizer)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_finished_demo_does_nothing_again(adapted):
+    folder, outcome, _ = adapted
+    weights = outcome.model / "model.safetensors"
+    before = weights.stat().st_mtime_ns
+    console = Console(record=True, width=160)
+    again = run_demo(folder, console, **SMALL)
+    assert again.was_done
+    assert again.scores == outcome.scores
+    assert weights.stat().st_mtime_ns == before
+    assert "Pre-training" not in console.export_text()

@@ -15,6 +15,7 @@ from isoglot.evaluation.settings import FeatureConfig
         {"num_neighbors": 0},
         {"sinkhorn_iterations": 0},
         {"regularization": 0.0},
+        {"softmax_threshold": 1.5},
         {"max_masks": 0},
     ],
 )

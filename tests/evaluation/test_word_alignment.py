@@ -76,7 +76,7 @@ def expected(model, tokenizer, example, settings):
     ]
 
 
-@pytest.mark.parametrize("aligner", ["transport", "entropic", "argmax", "itermax"])
+@pytest.mark.parametrize("aligner", ["transport", "entropic", "argmax", "itermax", "softmax"])
 @pytest.mark.parametrize("together", [None, True, False])
 def test_against_the_plain_model(model, encoder, tokenizer, aligner, together):
     settings = FeatureConfig(aligner=aligner, encode_jointly=together)
@@ -119,7 +119,7 @@ def test_special_tokens_may_have_any_name_and_none_is_needed(encoder, tokenizer,
     assert all(align_words(encoder, renamed, PAIRS, settings)[0])
 
 
-ALIGNERS = ["transport", "entropic", "argmax", "itermax"]
+ALIGNERS = ["transport", "entropic", "argmax", "itermax", "softmax"]
 
 
 def cosine(a, b):
@@ -160,10 +160,24 @@ def slow_itermax(matrix):
     return links | {(i, j) for i, j in both_choose(again, again) if weight[i][j]}
 
 
+def slow_softmax(dots, threshold):
+    """Links with a probability above the threshold in both directions."""
+    weights = [[math.exp(dot) for dot in row] for row in dots]
+    columns = [sum(row[j] for row in weights) for j in range(len(weights[0]))]
+    return {
+        (i, j)
+        for i, row in enumerate(weights)
+        for j, weight in enumerate(row)
+        if weight / sum(row) > threshold and weight / columns[j] > threshold
+    }
+
+
 def slow(aligner, first, second, settings):
     cosines = [[cosine(a, b) for b in second] for a in first]
+    dots = [[sum(x * y for x, y in zip(a, b, strict=True)) for b in second] for a in first]
+    if aligner == "softmax":
+        return slow_softmax(dots, settings.softmax_threshold)
     if aligner == "transport":
-        dots = [[sum(x * y for x, y in zip(a, b, strict=True)) for b in second] for a in first]
         return both_choose(*slow_sinkhorn(dots, settings.sinkhorn_iterations))
     if aligner == "entropic":
         kernel = [[math.exp(c / settings.regularization) for c in row] for row in cosines]
@@ -180,7 +194,9 @@ def test_against_the_slow_one(aligner, m, n, seed, iterations):
     generator = torch.Generator().manual_seed(seed)
     first = torch.randn(m, 5, generator=generator, dtype=torch.double) + 1.0
     second = torch.randn(n, 5, generator=generator, dtype=torch.double) + 1.0
-    asked = FeatureConfig(aligner=aligner, sinkhorn_iterations=iterations)
+    asked = FeatureConfig(
+        aligner=aligner, sinkhorn_iterations=iterations, softmax_threshold=0.1 * iterations
+    )
     found = {(i, j) for i, j in alignment_matrix(first, second, asked).nonzero().tolist()}
     assert found == slow(aligner, first.tolist(), second.tolist(), asked)
 

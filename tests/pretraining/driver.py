@@ -16,7 +16,7 @@ from isoglot.batching.loader import LoaderConfig
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import MentionStream, ParallelStream, TextStream, TripleStream
 from isoglot.corpus import Corpus
-from isoglot.models.config import ModelConfig
+from isoglot.models.config import ExportConfig, ModelConfig
 from isoglot.objectives.btmlm import BTMLM
 from isoglot.objectives.contrast.momentum import MomentumConfig, QueueConfig
 from isoglot.objectives.entailment import ObjectEntailment
@@ -25,6 +25,8 @@ from isoglot.objectives.moco import MoCo
 from isoglot.pretraining import train_step
 from isoglot.pretraining.checkpoint import CheckpointConfig
 from isoglot.pretraining.config import LoggingConfig, PretrainConfig, StageConfig
+from isoglot.pretraining.early_stopping import EarlyStoppingConfig
+from isoglot.pretraining.measuring import TimeBudget, time_budget
 from isoglot.pretraining.optimizer import OptimizerConfig
 from isoglot.pretraining.run import pretrain
 from isoglot.types import Batch
@@ -134,7 +136,22 @@ def knowledge(workers: int = 0) -> PretrainConfig:
     )
 
 
+def stopping(workers: int = 0) -> PretrainConfig:
+    """Ends long before its last step, and exports the best of the steps before."""
+    long = contrast(workers)
+    second = replace(long.stages[1], steps=60)
+    return replace(
+        long,
+        stages=(long.stages[0], second),
+        checkpoint=CheckpointConfig(every_steps=3, keep=1),
+        logging=LoggingConfig(validate_every_steps=2, validate_examples=5, trackers=()),
+        early_stopping=EarlyStoppingConfig(patience=3),
+        export=ExportConfig(checkpoint="best", sentence_transformers="pooled"),
+    )
+
+
 MIXES = {
+    "stopping": stopping,
     "plain": config,
     "contrast": contrast,
     "slots": slots,
@@ -152,17 +169,26 @@ def main() -> None:
     parser.add_argument("--mix", choices=MIXES, default="plain")
     parser.add_argument("--kill-in-save", type=int, default=0)
     parser.add_argument("--step-seconds", type=float, default=0.0)
+    parser.add_argument("--auto", action="store_true")
+    parser.add_argument("--hours", type=float)
+    parser.add_argument("--seconds-left", type=float)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.kill_in_save:
         die_at_sync(arguments.kill_in_save)
     if arguments.step_seconds:
         wait_in_steps(arguments.step_seconds)
+    if arguments.seconds_left:
+        TimeBudget.left = lambda *_: arguments.seconds_left  # type: ignore[method-assign]
+    recipe = MIXES[arguments.mix](arguments.workers)
+    if arguments.auto:
+        recipe = replace(recipe, batch=replace(recipe.batch, micro_rows="auto"))
     pretrain(
-        MIXES[arguments.mix](arguments.workers),
+        recipe,
         Corpus.open(arguments.corpus),
         arguments.run,
         resume=arguments.resume,
+        budget=time_budget(arguments.hours),
     )
 
 

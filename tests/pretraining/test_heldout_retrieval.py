@@ -71,6 +71,8 @@ def test_it_is_the_accuracy_of_sentences_encoded_alone(corpus, encoder, pooling)
     for code, value in expected.items():
         assert found.pop(f"valid/mine/{code}/retrieval") == pytest.approx(value, abs=1e-9)
     mean = sum(expected.values()) / 2
+    rows = [corpus.table("pairs", code, "heldout").num_rows for code in expected]
+    assert found.pop("valid/mine/pairs") == sum(rows)
     assert found == {"valid/mine/mean/retrieval": pytest.approx(mean, abs=1e-9)}
 
 

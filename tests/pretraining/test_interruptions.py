@@ -112,6 +112,22 @@ def test_a_killed_loader_worker_is_a_sentence_and_the_run_resumes(corpus, tmp_pa
     assert_same(run, whole)
 
 
+@pytest.mark.parametrize("error", [ConnectionResetError(104, "reset by peer"), EOFError()])
+@pytest.mark.parametrize("told", [True, False])
+def test_a_worker_that_ends_while_its_batch_is_read(error, told, monkeypatch):
+    """Reading fails first; the signal of the worker's end comes a moment later, if at all."""
+
+    def sleep(_: float) -> None:
+        if told:
+            raise RuntimeError("DataLoader worker (pid 77) is killed by signal: Killed.")
+
+    monkeypatch.setattr("isoglot.pretraining.interruptions.time.sleep", sleep)
+    with pytest.raises(InterruptedRunError) as raised, explained_interruptions(1):
+        raise error
+    assert ("(process 77)" in str(raised.value)) == told
+    assert "A loader worker" in str(raised.value)
+
+
 def test_lost_processes_are_told_and_other_errors_left_alone():
     lost = RuntimeError("[..gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]")
     with pytest.raises(InterruptedRunError, match="Another process of this run has ended"):  # noqa: SIM117

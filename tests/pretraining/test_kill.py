@@ -40,7 +40,7 @@ def undisturbed(corpus, knowing, tmp_path_factory):
 # a kill may hit the process that multiprocessing keeps for its own bookkeeping
 @pytest.mark.filterwarnings("ignore:resource_tracker")
 @pytest.mark.parametrize("number", [1, 2])
-@pytest.mark.parametrize("mix", ["plain", "contrast", "slots", "knowledge"])
+@pytest.mark.parametrize("mix", ["plain", "contrast", "slots", "knowledge", "stopping"])
 def test_killed_at_random_moments(mix, number, corpus, knowing, undisturbed, tmp_path):
     """Checkpoints are three steps apart: each time some steps are run, and drawn, again."""
     run = tmp_path / "run"

@@ -217,6 +217,6 @@ def test_what_is_made_once_for_a_corpus_is_told(monkeypatch):
         progress(stage, done, total)
     assert file.getvalue().splitlines() == [
         "count (once for this corpus) ...",
-        "count: 50%",
+        "count: 50 %",
         "merge (once for this corpus) ...",
     ]

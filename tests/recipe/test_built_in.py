@@ -22,7 +22,7 @@ def test_it_resolves(name):
     assert recipe.differs
     assert all((stage.steps or stage.epochs or 0) > 0 for stage in recipe.stages)
     assert objectives_of(recipe)
-    assert recipe.batch.rows % recipe.batch.micro_rows == 0
+    assert recipe.batch.rows % recipe.batch.micro_batch_rows == 0
 
 
 @pytest.mark.parametrize("name", recipe_names())

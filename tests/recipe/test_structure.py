@@ -118,6 +118,13 @@ def test_none_where_it_may_be(load):
     assert "expected a number, got None" in refusal(load, SMALL, "optimizer.weight_decay=null")
 
 
+def test_a_number_or_a_name_is_said_to_be_both(load):
+    assert load(SMALL, "batch.micro_rows=auto").batch.micro_rows == "auto"
+    wrong = refusal(load, SMALL, "batch.micro_rows=0.5")
+    assert "batch.micro_rows: expected a whole number or auto, got 0.5" in wrong
+    assert "auto" in refusal(load, SMALL, "batch.micro_rows=atuo")
+
+
 def test_a_stage_can_have_its_own_optimizer(load):
     recipe = load(SMALL, "stages.0.optimizer.learning_rate=1")
     assert recipe.stages[0].optimizer.learning_rate == 1.0

@@ -33,7 +33,7 @@ def test_any_spelling_of_a_language_is_a_code():
     assert expand_languages(names) == codes
     assert expand_languages(["pt", "por"]) == ("pt",)
     for name in ("xnlii", "tatoeba-15", "", "en-"):
-        with pytest.raises(IsoglotError, match="There is no set of languages"):
+        with pytest.raises(IsoglotError, match="There is no language and no set of languages"):
             expand_languages([name])
 
 

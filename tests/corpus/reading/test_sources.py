@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from isoglot.corpus.pipeline.plan import PrepareConfig
 from isoglot.corpus.pipeline.run import prepare
 from isoglot.corpus.reading.sources import SourceConfig, find_subsets
 from isoglot.corpus.tokenization.build import TokenizerConfig
-from isoglot.errors import RecipeError
+from isoglot.errors import FetchError, RecipeError
+from tests.fetching.archives import zip_of
+from tests.fetching.servers import serving
 
 LINES = "ka lo mi tu.\nse ra no pe.\nka ra mi pe.\n"
 
@@ -66,3 +69,25 @@ def test_fields_are_read_under_the_spelling_of_the_settings(base):
     assert corpus.languages == ("en", "nan")
     assert corpus.table("pairs", "nan-en", "train").num_rows == 1
     assert (base / "corpus" / "wiki" / "nan").is_dir()
+
+
+def test_names_that_fetch_knows_are_downloaded_first(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("http_proxy", raising=False)
+    with serving() as server:
+        monkeypatch.setenv("ISOGLOT_MIRROR", server.url)
+        files = {"T.en-sw.en": b"one\n", "T.en-sw.sw": b"moja\n"}
+        server.host("/object.pouta.csc.fi/OPUS-T/v1/moses/en-sw.txt.zip", zip_of(files))
+        server.host("/data.statmt.org/cc-100/sw.txt.xz", lzma.compress(b"moja\n"))
+        sources = {
+            "a": SourceConfig(kind="pairs", format="moses", files={"sw-en": ("opus:T/en-sw@v1",)}),
+            "b": SourceConfig(files={"sw": ("cc100:sw",)}),
+        }
+        for _ in range(2):
+            pairs, text = find_subsets(sources, tmp_path)
+            place = tmp_path / "raw/opus/T/v1"
+            assert pairs.files == (place / "T.en-sw.sw", place / "T.en-sw.en")
+            assert text.files == (tmp_path / "raw/cc100/sw.txt.xz",)
+        assert len(server.requests) == 2
+    assert "License: Common Crawl's terms of use" in capsys.readouterr().err
+    with pytest.raises(FetchError, match="did you mean 'cc100'"):
+        find_subsets({"b": SourceConfig(files={"sw": ("cc1000:sw",)})}, tmp_path)

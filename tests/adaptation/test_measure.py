@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from isoglot.adaptation.choices import choose_mixture
+from isoglot.adaptation.measure import SampleTrial
+from isoglot.adaptation.plan import plan_recipe
+from isoglot.adaptation.vocabulary import choose_growth
+from isoglot.pretraining import estimate
+from isoglot.pretraining.config import Recipe
+from isoglot.pretraining.micro_rows import DoesNotFitError
+from tests.adaptation.test_plan import COSTS
+
+
+def planned(looked) -> Recipe:
+    growth = choose_growth(looked.findings, looked.config, looked.folder)
+    mixture = choose_mixture(looked.findings, looked.config)
+    recipe, _ = plan_recipe(looked.findings, looked.config, looked.folder, growth, mixture)
+    return recipe
+
+
+class Estimate:
+    def __init__(self, config: Recipe) -> None:
+        self.config, self.costs, self.reason = config, COSTS, "fits"
+        self.micro_rows = config.batch.rows
+
+
+def test_a_step_that_does_not_fit_becomes_smaller(looked, monkeypatch):
+    """On a corpus that has the sources and languages of the plan."""
+    tried = []
+
+    def estimate_run(recipe: Recipe, corpus, **_: object) -> Estimate:
+        tried.append(recipe.batch.rows)
+        kinds = {name: list(one.languages) for name, one in corpus.manifest.sources.items()}
+        assert kinds == {"pairs": ["en-sw"], "text": ["en", "sw"]}
+        if recipe.batch.rows > 6:
+            raise DoesNotFitError("too large", largest=6 if recipe.batch.rows == 16 else 0)
+        return Estimate(recipe)
+
+    monkeypatch.setattr(estimate, "estimate_run", estimate_run)
+    recipe = planned(looked)
+    trial = SampleTrial(looked.findings, looked.folder)(recipe)
+    assert tried == [16, 6]
+    assert (trial.rows, trial.micro_rows) == (6, 6)
+    assert trial.reason == "16 do not fit the memory; fits"
+    assert trial.prepare_seconds > 0
+    assert trial.tokens_per_second == 2000
+    large = replace(recipe, batch=replace(recipe.batch, rows=64))
+    with pytest.raises(DoesNotFitError, match="too large"):
+        SampleTrial(looked.findings, looked.folder)(large)

@@ -1,0 +1,87 @@
+"""The page of an adaptation: what got worse first, in all tables, curves by language."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from isoglot.adaptation.decision import Decision
+from isoglot.adaptation.folder import AdaptFolder
+from isoglot.adaptation.page import adapt_page, heldout_figures
+from isoglot.adaptation.plan import AdaptPlan
+from isoglot.adaptation.steps import StepRecords
+from isoglot.recipe import load_prepare, load_recipe
+from tests.adaptation.small import SmallData, small_config
+from tests.adaptation.test_card import SCORES
+
+
+@pytest.fixture
+def folder(tmp_path) -> AdaptFolder:
+    """The folder of an adaptation that has been trained."""
+    out = tmp_path / "out"
+    (out / "run").mkdir(parents=True)
+    (out / "model").mkdir()
+    records = [{"step": 1, "seconds": 1.0, "mlm/loss": 3.0, "tokens": 8}]
+    for step, value in ((10, 9.0), (20, 6.0)):
+        found = {f"valid/mlm/{code}/perplexity": value for code in ("en", "no", "mean")}
+        records.append({"step": step, **found, "valid/moco/en-no/chance": 0.1})
+    records.append({"step": 20, "valid/parallel/en-no/retrieval": 0.5})
+    text = "\n".join(map(json.dumps, records)) + "\n"
+    (out / "run/metrics.jsonl").write_text(text, encoding="utf-8")
+    StepRecords(out / "steps").finish("train", {}, {}, seconds=125.0)
+    return AdaptFolder(out)
+
+
+@pytest.fixture
+def page(folder, tmp_path) -> str:
+    (tmp_path / "prepare.yaml").write_text("sources: {}\n")
+    plan = AdaptPlan(
+        decisions=(Decision(topic="steps", choice="20 steps", reason="<b>few</b> lines"),),
+        prepare=load_prepare(tmp_path / "prepare.yaml"),
+        recipe=load_recipe("tiny"),
+        new_words=0,
+        disk_bytes=1,
+        edited=("recipe.yaml",),
+    )
+    config = small_config(SmallData(tmp_path / "raw", tmp_path / "models/mine"))
+    return adapt_page(config, plan, folder, SCORES, StepRecords(folder.steps))
+
+
+def test_what_got_worse_is_the_first_thing_on_the_page(page):
+    main = page[page.index("<main>") :]
+    text = re.sub(r"<[^>]+>", " ", main)
+    words = " ".join(text.split())
+    assert words.startswith(
+        "1 of 6 scores got worse , 3 got better: en: bits per character +2.0 % (+0.7 to +3.3)"
+    )
+    assert main.index(">worse</td>") < main.index(">better</td>")
+
+
+def test_every_score_has_before_after_change_and_interval(page):
+    for cells in ("<td>4.000</td><td>2.000</td>", "-50.0 %<small>-55.0 to -45.0</small>"):
+        assert cells in page
+    assert "no clear change" in page
+    assert "unchanged" in page
+    assert "800 before, 1,200 after" in page
+
+
+def test_curves_are_by_language_and_need_two_points(folder):
+    figures = dict(heldout_figures(folder.run))
+    assert list(figures) == ["held-out perplexity, mlm"], "one retrieval is no curve"
+    assert ">en<" in figures["held-out perplexity, mlm"]
+    assert ">mean<" not in figures["held-out perplexity, mlm"]
+
+
+def test_plan_choices_time_and_files_are_named(page):
+    assert "&lt;b&gt;few&lt;/b&gt; lines" in page, "text of a plan is no HTML"
+    assert "Edited by hand since: recipe.yaml." in page
+    assert "Training took 2 min 5 s." in page
+    assert "70 development pairs" in page
+    assert "<code>model</code>" in page
+    assert "<code>corpus</code>" not in page, "a folder that is not there"
+
+
+def test_an_adaptation_without_metrics_has_no_curves(tmp_path):
+    assert heldout_figures(tmp_path) == []

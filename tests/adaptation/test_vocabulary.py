@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from isoglot.adaptation.findings import LanguageFacts
+from isoglot.adaptation.vocabulary import choose_growth, is_badly_split, num_words, split_limit
+from isoglot.models.transplant.run import grow
+from isoglot.models.transplant.used_tokens import WordSaving, word_savings
+
+
+def facts(tokens_per_word: float, *, unknown: float = 0.0, spaced: bool = True) -> LanguageFacts:
+    return LanguageFacts(
+        tokens_per_word=tokens_per_word,
+        unknown_share=unknown,
+        characters_per_token=3.0,
+        spaced=spaced,
+        script="LATIN",
+    )
+
+
+@pytest.mark.parametrize(
+    ("best", "limit"), [(1.1, 2.0), (1.25, 2.0), (1.4, 2.24), (1.5, 2.4), (3.0, 2.4)]
+)
+def test_the_limit_follows_the_best_covered_language(best, limit):
+    assert split_limit([facts(best), facts(9.0)]) == pytest.approx(limit)
+
+
+def test_what_is_badly_split():
+    assert not is_badly_split(facts(1.99), 2.0)
+    assert is_badly_split(facts(2.01), 2.0)
+    assert is_badly_split(facts(1.2, unknown=0.006), 2.0)
+
+
+def test_words_must_occur_often_enough():
+    savings = [WordSaving("a", 24, 90), WordSaving("b", 40, 50), WordSaving("c", 25, 48)]
+    assert num_words(savings, 2.0, 100) == 2
+    assert num_words(savings, 9.0, 100) == 3
+    assert num_words(savings, 9.0, 1) == 1
+    assert num_words(savings, 1.0, 100) == 0
+
+
+def test_a_language_that_the_tokenizer_has_not_seen(looked, monkeypatch):
+    """The words that are planned save what the plan says."""
+    from isoglot.adaptation import vocabulary as module
+
+    monkeypatch.setattr(module, "_MIN_COUNT", 20)
+    monkeypatch.setattr(module, "_MIN_WORDS", 5)
+    growth = choose_growth(looked.findings, looked.config, looked.folder)
+    assert growth.languages == ("sw",)
+    assert 5 <= growth.words <= 125
+    report = grow(
+        Path(looked.findings.encoder.folder),
+        looked.folder.path.parent / "grown",
+        texts=[looked.folder.sample / "sw.txt"],
+        number=growth.words,
+    )
+    (split,) = report.splits
+    saved = 1 - split.after / split.before
+    said = re.search(r"the best save about (\d+) % of the tokens of sw", growth.decision.reason)
+    assert said is not None
+    assert int(said[1]) == pytest.approx(100 * saved, abs=2)
+    assert saved > 0.2
+
+
+def test_what_the_user_decides(looked):
+    keep = choose_growth(looked.findings, replace(looked.config, vocabulary="keep"), looked.folder)
+    assert (keep.words, keep.decision.choice) == (0, "stays as it is")
+    some = choose_growth(looked.findings, replace(looked.config, vocabulary=70), looked.folder)
+    assert (some.words, some.languages, some.decision.choice) == (70, ("sw",), "70 words of sw")
+
+
+def test_the_vocabulary_stays(looked):
+    """Where words are covered, are rare, or are written without spaces."""
+    findings, config, folder = looked.findings, looked.config, looked.folder
+    good = replace(findings, languages={"en": facts(1.3), "sw": facts(1.9)})
+    growth = choose_growth(good, config, folder)
+    assert growth.words == 0
+    assert growth.decision.reason.startswith("tokens per word: en 1.30, sw 1.90; limit 2.08")
+    small = replace(findings.text["sw"], characters=100)
+    rare = replace(findings, text={**findings.text, "sw": small})
+    assert "too few to learn vectors for" in choose_growth(rare, config, folder).decision.reason
+    chinese = replace(findings, languages={"zh": facts(3.0, spaced=False)})
+    assert choose_growth(chinese, replace(config, vocabulary=50), folder).words == 0
+
+
+def test_unknown_words_are_worth_a_token(tmp_path):
+    """WordPiece makes one unknown token of a whole word: it saves none, and is worth most."""
+    from isoglot.models.transplant.tokens import TokenizerTokens
+    from tests.models.transplant.tiny_tokenizers import wordpiece
+
+    tokens = TokenizerTokens.open(wordpiece(tmp_path / "t", ["the", "d", "##o", "##g"]))
+    (tmp_path / "text").write_text("the dog дом дом дом the the\n", encoding="utf-8")
+    assert word_savings(tokens, [tmp_path / "text"]) == [
+        WordSaving("дом", 3, 3),
+        WordSaving("dog", 1, 2),
+    ]

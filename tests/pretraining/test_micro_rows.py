@@ -1,0 +1,161 @@
+"""Which number of rows at a time is tried next, and which is taken."""
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoglot.errors import IsoglotError
+from isoglot.objectives.contrast.momentum import QueueConfig
+from isoglot.objectives.entailment import ObjectEntailment
+from isoglot.objectives.entity import EntityPrediction
+from isoglot.objectives.mlm import MLM
+from isoglot.objectives.moco import MoCo
+from isoglot.pretraining.micro_rows import (
+    DoesNotFitError,
+    Search,
+    SizeTrial,
+    in_one_piece,
+    possible_sizes,
+    split_sensitive,
+)
+
+
+class Machine:
+    """Speeds by size; sizes above a limit do not fit."""
+
+    def __init__(self, speed, limit=10**9, bytes_per_row=1):
+        self.speed, self.limit, self.bytes_per_row, self.tried = speed, limit, bytes_per_row, []
+
+    def __call__(self, size):
+        self.tried.append(size)
+        if size > self.limit:
+            return None
+        return SizeTrial(
+            micro_rows=size,
+            tokens_per_second=self.speed(size),
+            peak_bytes=100 + size * self.bytes_per_row,
+        )
+
+
+def search(machine, rows, **settings):
+    return Search(sizes=possible_sizes(rows, 1), run=machine, **{"seconds": 1e9, **settings})
+
+
+H200 = {48: 500_000, 64: 534_000, 96: 544_171, 128: 520_000, 192: 477_220, 384: 400_000}
+
+
+def h200(size):
+    return H200.get(size, 8000 * size if size < 48 else 450_000)
+
+
+def test_the_fastest_is_taken_not_the_largest():
+    machine = Machine(h200)
+    found = search(machine, 384).best(32)
+    assert found.number == 96
+    assert 384 not in machine.tried
+    assert "96: 544,171" in found.reason
+
+
+def test_a_size_that_does_not_fit_ends_the_way_up():
+    machine = Machine(lambda size: 1000 * size, limit=20)
+    found = search(machine, 64).best(8)
+    assert found.number == 16
+    assert machine.tried == [8, 16, 32]
+    assert "32 rows do not fit the memory" in found.reason
+
+
+def test_a_first_size_that_does_not_fit_is_halved_until_one_fits():
+    machine = Machine(lambda size: 1000 * size, limit=3)
+    assert search(machine, 64).best(32).number == 2
+    assert max(machine.tried) == 32
+    assert [size for size in machine.tried if size > 3] == [32, 16, 8, 4]
+
+
+def test_where_smaller_is_faster_smaller_sizes_are_tried():
+    machine = Machine(lambda size: 1000 / size)
+    assert search(machine, 64).best(16).number == 1
+
+
+def test_of_sizes_as_fast_the_smallest_is_taken():
+    machine = Machine(lambda size: {8: 99.5, 16: 100.0, 32: 99.0}.get(size, 50.0))
+    assert search(machine, 32).best(8).number == 8
+
+
+def test_a_size_whose_memory_is_predicted_not_to_fit_is_not_tried():
+    machine = Machine(lambda size: 1000 * size, bytes_per_row=100)
+    found = search(machine, 64, max_bytes=100 + 20 * 100).best(4)
+    assert found.number == 16
+    assert machine.tried == [4, 8, 16]
+
+
+def test_without_any_size_that_fits_an_error_says_so():
+    with pytest.raises(DoesNotFitError, match="not even 1 row") as caught:
+        search(Machine(h200, limit=0), 8).best(4)
+    assert caught.value.largest == 0
+
+
+def test_no_new_size_is_tried_after_the_time():
+    machine, times = Machine(lambda size: 1000 * size), iter([0, 1, 2, 11, 12, 13, 14, 15, 16])
+    found = search(machine, 64, seconds=10, clock=lambda: next(times)).best(4)
+    assert machine.tried == [4, 8, 16]
+    assert found.number == 16
+
+
+@given(
+    rows=st.integers(1, 400),
+    first=st.integers(1, 64),
+    fixed=st.floats(0.1, 200),
+    quadratic=st.floats(0, 0.5),
+    limit=st.integers(1, 400),
+)
+def test_the_choice_fits_and_is_within_a_tenth_of_the_best(rows, first, fixed, quadratic, limit):
+    def speed(size):
+        return size / (fixed + size + quadratic * size * size)
+
+    machine = Machine(speed, limit)
+    found = search(machine, rows).best(first)
+    fitting = [size for size in possible_sizes(rows, 1) if size <= limit]
+    assert found.number in fitting
+    # a step that has only few divisors has neighbours far apart
+    assert speed(found.number) >= 0.9 * max(map(speed, fitting))
+
+
+def test_sizes_divide_the_part_of_each_process():
+    assert possible_sizes(24, 2) == [1, 2, 3, 4, 6, 12]
+    assert possible_sizes(24, 2, smallest=3) == [3, 4, 6, 12]
+    with pytest.raises(IsoglotError, match="multiple of 5"):
+        possible_sizes(24, 5)
+    with pytest.raises(IsoglotError, match="6 or more"):
+        possible_sizes(4, 2, smallest=3)
+
+
+def test_objectives_that_compare_examples_are_known():
+    queue = QueueConfig(size=10)
+    objectives = {
+        "mlm": MLM(),
+        "momentum": MoCo(queue=queue),
+        "in-batch": MoCo(in_batch_negatives=True),
+        "entity": EntityPrediction(),
+        "contrast": ObjectEntailment(),
+        "classify": ObjectEntailment(loss="classify"),
+    }
+    assert split_sensitive(objectives) == ["in-batch", "entity", "contrast"]
+
+
+def test_with_such_an_objective_a_step_stays_in_one_piece():
+    machine = Machine(h200)
+    found = in_one_piece(search(machine, 64), ["moco"])
+    assert found.number == 64
+    assert machine.tried == [64]
+    assert "moco compares the examples" in found.reason
+
+
+def test_a_piece_that_does_not_fit_is_refused_with_the_largest_that_does():
+    with pytest.raises(
+        DoesNotFitError, match=r"another split would change the loss.*64.*16 do"
+    ) as e:
+        in_one_piece(search(Machine(h200, limit=20), 64), ["moco"])
+    assert e.value.largest == 16
+    assert pickle.loads(pickle.dumps(e.value)).largest == 16  # processes exchange it

@@ -1,0 +1,96 @@
+"""Steps on trial: times and memory of real steps, and memory that runs out."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from isoglot.batching.planner import BatchConfig
+from isoglot.pretraining import measuring
+from isoglot.pretraining.memory import is_out_of_memory
+from isoglot.pretraining.micro_rows import DoesNotFitError
+from isoglot.pretraining.train_module import TrainModule
+from isoglot.pretraining.trial import Trial
+from tests.pretraining import driver
+from tests.pretraining.local_trial import LocalTrial, measurer, spec
+
+ROWS = BatchConfig(rows=16, micro_rows="auto", row_length=96)
+
+
+@pytest.fixture
+def few_rows_fit(monkeypatch):
+    """A device whose memory ends beyond 5 rows at a time."""
+    forward = TrainModule.forward
+
+    def limited(self, batch, **options):
+        if len(batch.rows.ids) > 5:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return forward(self, batch, **options)
+
+    monkeypatch.setattr(TrainModule, "forward", limited)
+    monkeypatch.setattr(measuring, "TrialProcess", LocalTrial)
+    monkeypatch.setattr(measuring, "_SIZE_SECONDS", 0.0)
+
+
+def one_stage(config):
+    return replace(config, stages=config.stages[-1:])
+
+
+def test_a_trial_times_every_stage_and_trains_nothing(corpus, tmp_path):
+    trial = Trial(spec(driver.config(batch=replace(ROWS, rows=8)), corpus, tmp_path))
+    before = {name: one.clone() for name, one in trial._context.module.named_parameters()}
+    small, large = trial.size(1, 0.0), trial.size(4, 0.0)
+    assert [small.micro_rows, large.micro_rows] == [1, 4]
+    assert small.tokens_per_second > 0
+    assert large.peak_bytes > 2**20
+    assert trial.smallest() == 1
+    for name, one in trial._context.module.named_parameters():
+        assert one.equal(before[name]), name
+
+
+def test_the_costs_are_those_of_a_run(corpus, tmp_path):
+    trial = Trial(spec(driver.contrast(), corpus, tmp_path))
+    found = trial.costs(2, 0.05)
+    assert len(found.stages) == 2
+    for stage in found.stages:
+        assert stage.step_seconds > 0
+        # rows of 96 tokens, nearly full
+        assert 0.5 * 8 * 96 < stage.step_tokens <= 8 * 96
+        assert stage.validation_seconds > 0
+    trained = trial._context.module
+    assert found.checkpoint_bytes > 4 * sum(one.numel() for one in trained.parameters())
+    assert found.export_bytes > 4 * sum(one.numel() for one in trained.encoder.parameters())
+    assert found.stages[1].open_seconds > 0
+
+
+def test_memory_that_ends_is_an_answer_and_smaller_sizes_are_taken(corpus, tmp_path, few_rows_fit):
+    config = one_stage(driver.config(batch=ROWS))
+    with measurer(config, corpus, tmp_path) as measured:
+        found = measured.micro_rows()
+    assert found.number in (1, 2, 4)
+    assert "rows do not fit the memory" in found.reason
+
+
+def test_in_batch_negatives_are_never_split(corpus, tmp_path, few_rows_fit):
+    config = one_stage(driver.contrast())
+    moco = replace(config.objectives["moco"], in_batch_negatives=True)
+    config = replace(config, objectives={"moco": moco}, batch=replace(ROWS, rows=4))
+    with measurer(config, corpus, tmp_path / "one") as measured:
+        assert measured.micro_rows().number == 4
+    config = replace(config, batch=replace(ROWS, rows=8))
+    with (
+        measurer(config, corpus, tmp_path / "two") as measured,
+        pytest.raises(DoesNotFitError, match="moco compares the examples") as caught,
+    ):
+        measured.micro_rows()
+    assert caught.value.largest == 4
+
+
+def test_errors_of_allocators_are_known():
+    assert is_out_of_memory(torch.OutOfMemoryError("CUDA out of memory"))
+    assert is_out_of_memory(MemoryError())
+    assert is_out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling"))
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**50)
+    assert is_out_of_memory(caught.value)
+    assert not is_out_of_memory(RuntimeError("shapes do not match"))
