@@ -1,16 +1,28 @@
-"""MkDocs hook: `<!-- options: pretrain -->` in a page becomes the options of that command."""
+"""MkDocs hook: marks in a page are replaced.
+
+`<!-- options: pretrain -->` becomes the options of that command, `<!-- page: reproduce/ppa.md -->`
+that page of the repository, whose links into docs/ begin at docs/reproduce/.
+"""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 _MARK = re.compile(r"<!-- options: ([\w ]+) -->")
+_PAGE = re.compile(r"<!-- page: ([\w./-]+) -->")
+_ROOT = Path(__file__).parent.parent
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Replace each mark by a table of the command's arguments and options."""
+    """Replace each mark by a table of the command's arguments and options, or by a page."""
+    markdown = _PAGE.sub(lambda mark: _page(mark.group(1)), markdown)
     return _MARK.sub(lambda mark: _table(mark.group(1).split()), markdown)
+
+
+def _page(name: str) -> str:
+    return (_ROOT / name).read_text(encoding="utf-8").replace("](../docs/", "](../")
 
 
 def _table(path: list[str]) -> str:

@@ -30,7 +30,8 @@ class Language:
 _LATIN = "A-Za-zÀ-ɏḀ-ỿ"
 
 
-def _latin(code: str, name: str, characters: float, *, tatoeba: str | None = None) -> Language:
+def latin(code: str, name: str, characters: float, *, tatoeba: str | None = None) -> Language:
+    """A language in Latin script with the same name in all files."""
     return Language(
         code=code,
         tatoeba=tatoeba or name,
@@ -42,10 +43,10 @@ def _latin(code: str, name: str, characters: float, *, tatoeba: str | None = Non
 
 
 LANGUAGES = (
-    _latin("en", "eng", 4.1),
-    _latin("de", "deu", 4.1),
-    _latin("fr", "fra", 3.9),
-    _latin("es", "spa", 4.0),
+    latin("en", "eng", 4.1),
+    latin("de", "deu", 4.1),
+    latin("fr", "fra", 3.9),
+    latin("es", "spa", 4.0),
     Language(
         code="ru",
         tatoeba="rus",
@@ -54,7 +55,7 @@ LANGUAGES = (
         characters=3.7,
         script="Ѐ-ӿ",
     ),
-    _latin("tr", "tur", 3.8),
+    latin("tr", "tur", 3.8),
     Language(
         code="ar",
         tatoeba="ara",
@@ -71,8 +72,8 @@ LANGUAGES = (
         characters=1.6,
         script="㐀-鿿",
     ),
-    _latin("sw", "swa", 3.9, tatoeba="swh"),
-    _latin("vi", "vie", 3.4),
+    latin("sw", "swa", 3.9, tatoeba="swh"),
+    latin("vi", "vie", 3.4),
 )
 
 OTHERS = tuple(language for language in LANGUAGES if language.code != PIVOT)

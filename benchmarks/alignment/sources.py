@@ -11,11 +11,11 @@ import json
 import lzma
 from typing import TYPE_CHECKING
 
-from benchmarks.alignment.languages import LANGUAGES, OTHERS, PIVOT, Language
+from benchmarks.alignment.languages import LANGUAGES, PIVOT, Language
 from benchmarks.alignment.sentences import is_sentence, split, tidy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 Document = list[str]
@@ -74,18 +74,24 @@ def verses(data: Path, language: Language) -> list[Document]:
     return _cut(list(_bible(data, name, language).values()))
 
 
-def evaluation_pairs(data: Path) -> dict[str, dict[str, list[Pair]]]:
-    """Test -> `en-xx` -> its pairs, English first: NTREX and LASER's Tatoeba."""
+def evaluation_pairs(
+    data: Path, languages: Sequence[Language] = LANGUAGES
+) -> dict[str, dict[str, list[Pair]]]:
+    """Test -> `en-xx` -> its pairs, English first: NTREX and LASER's Tatoeba, where they are."""
     ntrex = {
         language.code: [" ".join(line.split()) for line in _lines(_ntrex(data, language.code))]
-        for language in LANGUAGES
+        for language in languages
+        if _ntrex(data, language.code).is_file()
     }
     found: dict[str, dict[str, list[Pair]]] = {"ntrex": {}, "tatoeba": {}}
-    for language in OTHERS:
+    for language in languages:
         name = f"{PIVOT}-{language.code}"
-        found["ntrex"][name] = list(zip(ntrex[PIVOT], ntrex[language.code], strict=True))
-        lines = _lines(data / "eval" / "tatoeba" / f"{language.tatoeba}-eng.tsv.xz")
-        found["tatoeba"][name] = [(e, f) for f, _, e in (line.partition("\t") for line in lines)]
+        tatoeba = data / "eval" / "tatoeba" / f"{language.tatoeba}-eng.tsv.xz"
+        if language.code != PIVOT and language.code in ntrex:
+            found["ntrex"][name] = list(zip(ntrex[PIVOT], ntrex[language.code], strict=True))
+        if language.code != PIVOT and tatoeba.is_file():
+            rows = (line.partition("\t") for line in _lines(tatoeba))
+            found["tatoeba"][name] = [(english, foreign) for foreign, _, english in rows]
     return found
 
 

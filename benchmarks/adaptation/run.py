@@ -1,0 +1,110 @@
+"""`isoglot adapt` with several seeds, and the table of scores before and after.
+
+    python -m benchmarks.adaptation.run WORK ENCODER --text all --seeds 0 1 2 [-- --hours 0.1]
+
+Adapts the encoder to Hausa and Romanian with text of `all` twelve languages, or of `english` and
+the new languages alone, and translations from English of the new languages. What follows `--` goes
+to `isoglot adapt`. Finished adaptations are not repeated. Bits per character of known languages
+without text in an adaptation are computed on the held-out lines of the ones with text, if these
+are there already.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from statistics import mean, stdev
+
+from benchmarks.adaptation.data import NEW_LANGUAGES
+from benchmarks.alignment.languages import LANGUAGES, PIVOT
+
+NEW = [language.code for language in NEW_LANGUAGES]
+TEXTS = {"all": [*NEW, *(one.code for one in LANGUAGES)], "english": [*NEW, PIVOT]}
+Scores = dict[tuple[str, str], tuple[float, float]]
+"""(metric, language or direction) -> before and after."""
+
+
+def adapt(work: Path, encoder: Path, text: str, seed: int, options: list[str]) -> Path:
+    """Run the command as a user would; its folder."""
+    out = work / "adapted" / f"{text}-{seed}"
+    data = [f"--text={code}={work}/raw/text/{code}.txt" for code in TEXTS[text]]
+    data += [f"--pairs={PIVOT}-{code}={work}/raw/pairs/{PIVOT}-{code}.tsv" for code in NEW]
+    command = [sys.executable, "-m", "isoglot", "adapt", str(encoder), *data, *options]
+    began = time.perf_counter()
+    environment = {**os.environ, "COLUMNS": "120"}
+    log = work / "logs" / f"{text}-{seed}.txt"
+    log.parent.mkdir(exist_ok=True)
+    with log.open("w") as file:
+        command += ["--seed", str(seed), "--out", str(out)]
+        ended = subprocess.run(command, env=environment, stdout=file, stderr=file, check=False)
+    seconds = time.perf_counter() - began
+    print(f"{text} {seed}: exit {ended.returncode}, {seconds:.0f} s ({log})", flush=True)
+    return out
+
+
+def read_scores(out: Path) -> Scores:
+    """The scores of a finished adaptation."""
+    found = json.loads((out / "scores.json").read_text(encoding="utf-8"))
+    return {
+        (one["metric"], one["where"]): (one["before"], one["after"]) for one in found["comparisons"]
+    }
+
+
+def other_languages(encoder: Path, out: Path, lines_of: Path) -> Scores:
+    """Bits per character of languages that had no text in an adaptation."""
+    from isoglot.evaluation.bits_per_character import code_lengths
+    from isoglot.evaluation.loading import load_for_scoring
+
+    own = {path.stem for path in (out / "heldout" / "text").glob("*.txt")}
+    files = [path for path in lines_of.glob("*.txt") if path.stem not in own]
+    bits: dict[str, list[float]] = defaultdict(list)
+    for folder in (encoder, out / "model"):
+        model, tokenizer = load_for_scoring(folder)
+        for file in files:
+            lines = file.read_text(encoding="utf-8").splitlines()
+            coded = code_lengths(model, tokenizer, lines, language=file.stem)
+            bits[file.stem].append(coded.bits_per_character)
+    return {("bits per character", code): (one[0], one[1]) for code, one in bits.items()}
+
+
+def print_table(runs: list[Scores]) -> None:
+    """Mean and standard deviation over seeds, and the mean change."""
+    print("| metric | where | before | after | change |\n|---|---|--:|--:|--:|")
+    for metric, where in sorted(runs[0]):
+        before = [run[metric, where][0] for run in runs]
+        after = [run[metric, where][1] for run in runs]
+        change = mean(b / a - 1 if a else float("nan") for a, b in zip(before, after, strict=True))
+        spread = f" ± {stdev(after):.3f}" if len(after) > 1 else ""
+        cells = [f"{mean(before):.3f}", f"{mean(after):.3f}{spread}", f"{100 * change:+.1f} %"]
+        print(f"| {metric} | {where} | {' | '.join(cells)} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Adapt an encoder to two new languages.")
+    parser.add_argument("work", type=Path, help="the folder that data.py made")
+    parser.add_argument("encoder", type=Path, help="the encoder that encoder.py made")
+    parser.add_argument("--text", choices=TEXTS, default="all")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("options", nargs="*", help="options of isoglot adapt, after --")
+    given = parser.parse_args()
+    outs = [
+        adapt(given.work, given.encoder, given.text, seed, given.options) for seed in given.seeds
+    ]
+    runs = []
+    for seed, out in zip(given.seeds, outs, strict=True):
+        scores = read_scores(out)
+        lines_of = given.work / "adapted" / f"all-{seed}" / "heldout" / "text"
+        if given.text == "english" and lines_of.is_dir():
+            scores |= other_languages(given.encoder, out, lines_of)
+        runs.append(scores)
+    print_table(runs)
+
+
+if __name__ == "__main__":
+    main()
