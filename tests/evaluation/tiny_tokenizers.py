@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -69,6 +70,7 @@ def make_tokenizer(kind: str, lines: tuple[str, ...] = LINES) -> Any:
             backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
             trainer = trainers.WordLevelTrainer(special_tokens=special, show_progress=False)
     backend.train_from_iterator(lines, trainer)
+    _number_tokens(backend)
     ids = [(name, backend.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
     template = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=ids
@@ -77,6 +79,23 @@ def make_tokenizer(kind: str, lines: tuple[str, ...] = LINES) -> Any:
     backend.post_processor = processors.Sequence([*trim, template])
     names = {f"{name}_token": token for name, token in _SPECIAL.items()}
     return PreTrainedTokenizerFast(tokenizer_object=backend, **names)
+
+
+def _number_tokens(backend: Tokenizer) -> None:
+    """Sort the tokens: two of the trainers number them differently in every process."""
+    special = list(_SPECIAL.values())
+    if isinstance(backend.model, models.WordPiece):
+        learned = sorted(backend.get_vocab().keys() - set(special))
+        numbers = {token: number for number, token in enumerate([*special, *learned])}
+        backend.model = models.WordPiece(numbers, unk_token=_SPECIAL["unk"])
+    if isinstance(backend.model, models.Unigram):
+        scores = [(token, round(score, 3)) for token, score in _unigram_scores(backend)]
+        by_score = sorted(scores[len(special) :], key=lambda one: (-one[1], one[0]))
+        backend.model = models.Unigram([*scores[: len(special)], *by_score], unk_id=0)
+
+
+def _unigram_scores(backend: Tokenizer) -> list[tuple[str, float]]:
+    return [(token, score) for token, score in json.loads(backend.to_str())["model"]["vocab"]]
 
 
 def save_model(tokenizer: Any, folder: Path, *, seed: int = 0, **shape: float) -> Path:
