@@ -20,6 +20,7 @@ from isoglot.models.config import ExportConfig, ModelConfig
 from isoglot.models.transplant.config import TransplantConfig
 from isoglot.objectives import Objective, find_objective
 from isoglot.pretraining.checkpoint import CheckpointConfig
+from isoglot.pretraining.distributed import DistributedConfig
 from isoglot.pretraining.early_stopping import EarlyStoppingConfig
 from isoglot.pretraining.optimizer import OptimizerConfig
 from isoglot.ranges import NumSteps, Range, Seed, check_ranges
@@ -111,6 +112,8 @@ class PretrainConfig:
     """What is written beside the plain Hugging Face folder."""
     precision: Literal["auto", "float32", "bf16"] = "auto"
     """Mixed precision: bf16 autocast on a GPU, float32 on a CPU (auto), or always one of them."""
+    distributed: DistributedConfig = field(default_factory=DistributedConfig)
+    """How the processes of a run share the model."""
     deterministic: bool = True
     """On a GPU, use only deterministic kernels, for exact resume."""
     compile: bool | None = None
@@ -149,7 +152,7 @@ class PretrainConfig:
         return self.stages[stage].optimizer or self.optimizer
 
     def fingerprint(self) -> str:
-        """Hash of the settings that decide the numbers; logging and loading are left out."""
+        """Hash of the settings that decide the numbers; logging, loading and processes are not."""
         deciding = (
             self.model,
             *((self.transplant,) if self.transplant is not None else ()),
