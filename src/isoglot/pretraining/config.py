@@ -22,6 +22,7 @@ from isoglot.objectives import Objective, find_objective
 from isoglot.pretraining.checkpoint import CheckpointConfig
 from isoglot.pretraining.distributed import DistributedConfig
 from isoglot.pretraining.early_stopping import EarlyStoppingConfig
+from isoglot.pretraining.memory_config import MemoryConfig
 from isoglot.pretraining.optimizer import OptimizerConfig
 from isoglot.ranges import NumSteps, Range, Seed, check_ranges
 
@@ -100,6 +101,8 @@ class PretrainConfig:
     """How batches are built ahead."""
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     """The optimizer and its learning rate."""
+    memory: MemoryConfig = field(default_factory=MemoryConfig)
+    """How the run saves memory."""
     loss: LossConfig = field(default_factory=LossConfig)
     """How the objectives' losses are combined."""
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
@@ -141,6 +144,8 @@ class PretrainConfig:
             "early_stopping: there is nothing to watch with logging.validate_every_steps: 0. Set "
             "the steps between two validations.",
         )
+        optimizers = tuple(self.optimizer_in(stage) for stage in range(len(self.stages)))
+        self.memory.check(optimizers, self.precision, self.distributed.strategy)
 
     def objectives_in(self, stage: int) -> list[str]:
         """Names of the objectives that a stage trains, in the order in which streams name them."""
@@ -165,6 +170,7 @@ class PretrainConfig:
             self.deterministic,
             self.seed,
             *self._stopping_settings(),
+            *self.memory.deciding(),
         )
         return f"{key_of(repr(deciding)):016x}"
 
