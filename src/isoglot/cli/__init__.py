@@ -46,7 +46,7 @@ _MODULES = tuple(name for name in _COMMANDS if name != "vocabulary")  # in trans
 
 _HELP = {"-h", "--help"}
 _NOISY = ("torchao", "torch.utils._pytree")
-"""transformers imports torchao where it is installed; it warns of kernels that nothing here uses."""
+"""transformers imports torchao where it is installed, which warns of kernels that nobody uses."""
 
 
 class _OrderedGroup(TyperGroup):
