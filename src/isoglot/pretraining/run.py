@@ -181,7 +181,9 @@ class Run:
 
     def _make_optimizer(self, stage: int) -> torch.optim.Optimizer:
         weights = self.module.weights_of(self.config.objectives_in(stage))
-        return make_optimizer(weights, self.config.optimizer_in(stage))
+        return make_optimizer(
+            weights, self.config.optimizer_in(stage), self.config.memory, seed=self.config.seed
+        )
 
     def enter_stage(
         self, stage: int, optimizer: torch.optim.Optimizer | None
