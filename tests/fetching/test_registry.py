@@ -129,9 +129,9 @@ def test_languages_are_spelled_as_the_publisher_does(given, fetched):
 
 
 def test_a_language_that_a_data_set_lacks_is_refused():
-    with pytest.raises(FetchError, match="cc100 has no 'zz'. Its languages: af, am, ar, "):
+    with pytest.raises(FetchError, match=r"cc100 has no 'zz'. Its languages: af, am, ar, "):
         parse_name("cc100:zz")
-    with pytest.raises(FetchError, match="multiun has no 'sw'. Its languages: ar, de, en, "):
+    with pytest.raises(FetchError, match=r"multiun has no 'sw'. Its languages: ar, de, en, "):
         parse_name("multiun:en-sw")
 
 
