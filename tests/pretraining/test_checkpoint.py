@@ -10,7 +10,8 @@ from safetensors.torch import save_file
 
 from isoglot.errors import CheckpointError
 from isoglot.pretraining import checkpoint
-from isoglot.pretraining.checkpoint import Checkpoint, TrainState, latest_valid, save
+from isoglot.pretraining.checkpoint import Checkpoint, TrainState, latest_valid
+from isoglot.pretraining.checkpoint_saver import save
 from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
 from isoglot.types import Cursor, Draw
 
