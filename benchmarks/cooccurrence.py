@@ -37,7 +37,8 @@ from isoglot.corpus import Corpus, Manifest
 from isoglot.corpus.cooccurrence.count import count_pairs
 from isoglot.corpus.cooccurrence.pair_table import PairConfig, PairTable
 from isoglot.corpus.storage.manifest import Counts, SourceEntry, SplitEntry, TokenizerEntry
-from isoglot.corpus.storage.shards import ShardEntry, ShardWriter, TokenRows
+from isoglot.corpus.storage.shard_writer import ShardWriter, TokenRows
+from isoglot.corpus.storage.shards import ShardEntry
 from isoglot.types import Vocabulary
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.console import Console
 
 from isoglot.adaptation.carry_out import STEPS
+from isoglot.adaptation.choices import Decision
 from isoglot.adaptation.config import AdaptConfig
-from isoglot.adaptation.decision import Decision
 from isoglot.adaptation.display import StepDisplay
 from isoglot.adaptation.folder import AdaptFolder
 from isoglot.adaptation.plan import AdaptPlan

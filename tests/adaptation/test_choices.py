@@ -53,13 +53,12 @@ def found(
             code: LanguageFacts(
                 tokens_per_word=1.3,
                 unknown_share=0.0,
-                characters_per_token=4.0,
                 spaced=True,
                 script="LATIN",
             )
             for code in text
         },
-        machine=MachineFacts(cores=8, memory_bytes=2**35, disk_free_bytes=10**12, gpus=gpus),
+        machine=MachineFacts(cores=8, disk_free_bytes=10**12, gpus=gpus),
         raw_bytes=10**8,
         read_seconds=10.0,
         tokenize_seconds=5.0,

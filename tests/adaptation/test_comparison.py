@@ -32,6 +32,7 @@ def outcomes(share, number=80, seed=0):
     return pack_outcomes(np.random.default_rng(seed).random((2, number)) < share)
 
 
+SPEED = (800.0, 1200.0)
 NONE = Development(before={}, after={}, vectors="the mean state of the last layer")
 
 
@@ -63,7 +64,7 @@ def test_languages_that_got_worse_come_first():
         "sw": values(15 + noise, lengths),
         "ha": values(30 + noise[::-1], lengths),
     }
-    found = compare(ModelScores(bits=before), ModelScores(bits=after), NONE)
+    found = compare(ModelScores(bits=before), ModelScores(bits=after), NONE, SPEED)
     assert [(one.where, one.verdict) for one in found.of(BITS)] == [
         ("en", "worse"),
         ("ha", "same"),
@@ -88,7 +89,7 @@ def test_the_layer_is_chosen_on_development_pairs_and_not_on_the_test():
         after={"en-sw": [outcomes(0.1), outcomes(0.6), outcomes(0.7)]},
         vectors="the state of the first token of layer 2",
     )
-    found = compare(before, after, development)
+    found = compare(before, after, development, SPEED)
     forward = next(one for one in found.of(RETRIEVAL) if one.where == "en→sw")
     backward = next(one for one in found.of(RETRIEVAL) if one.where == "sw→en")
     assert (forward.before + backward.before) / 2 == pytest.approx(0.5, abs=0.1), "layer 1"
@@ -116,14 +117,14 @@ def test_without_development_pairs_the_last_layer_is_read_and_that_is_said():
     model = ModelScores(
         retrieval={"en-sw": [outcomes(0.9), outcomes(0.3)]}, vectors={"en-sw": outcomes(0.3)}
     )
-    found = compare(model, model, NONE)
+    found = compare(model, model, NONE, SPEED)
     assert fmean(one.before for one in found.of(RETRIEVAL)) == pytest.approx(0.3, abs=0.1)
     assert "no held-out pairs" in found.choices[0].data
 
 
 def test_where_no_pair_differs_the_interval_is_not_empty():
     model = ModelScores(retrieval={"en-sw": [outcomes(0.0)]}, vectors={"en-sw": outcomes(0.0)})
-    found = compare(model, model, NONE).of(RETRIEVAL)[0]
+    found = compare(model, model, NONE, SPEED).of(RETRIEVAL)[0]
     assert found.high == pytest.approx(1 - 0.025 ** (1 / 80))
     assert found.low == -found.high
     assert found.verdict == "same"
@@ -138,6 +139,7 @@ def test_the_layer_of_alignment_is_chosen_on_one_half_and_scored_on_the_other():
         ModelScores(alignment={"de-en": layers}),
         ModelScores(alignment={"de-en": layers[::-1]}),
         NONE,
+        SPEED,
     )
     (one,) = found.of(ALIGNMENT)
     assert (one.before, one.after) == (0.8, 0.8), "layer 0 of the first, on the odd pairs"
@@ -148,7 +150,7 @@ def test_the_layer_of_alignment_is_chosen_on_one_half_and_scored_on_the_other():
 def test_an_encoder_without_an_lm_head_has_no_bits_before():
     lines = {"sw": values([3, 4], [1, 2])}
     before, after = ModelScores(tokens=lines), ModelScores(tokens=lines, bits=lines)
-    assert [one.metric for one in compare(before, after, NONE).comparisons] == [TOKENS]
+    assert [one.metric for one in compare(before, after, NONE, SPEED).comparisons] == [TOKENS]
 
 
 @pytest.mark.parametrize(
@@ -169,8 +171,8 @@ def test_verdicts(metric, low, high, verdict):
 
 def test_scores_are_written_and_read():
     lines = {"sw": values([3, 4], [1, 2])}
-    model = ModelScores(bits=lines, tokens=lines, sentences_per_second=3.5)
+    model = ModelScores(bits=lines, tokens=lines)
     again = ModelScores.from_json(model.to_json())
     assert again.to_json() == model.to_json()
-    found = compare(model, again, NONE)
+    found = compare(model, again, NONE, SPEED)
     assert AdaptScores.from_json(found.to_json()) == found

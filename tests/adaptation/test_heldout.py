@@ -8,7 +8,7 @@ import pytest
 from isoglot.adaptation import heldout as module
 from isoglot.adaptation.config import AdaptConfig
 from isoglot.adaptation.folder import AdaptFolder
-from isoglot.adaptation.heldout import heldout_pairs, heldout_text, hold_out
+from isoglot.adaptation.heldout import hold_out
 from isoglot.adaptation.inputs import find_inputs, sources_of
 from isoglot.corpus import Corpus
 from isoglot.corpus.pipeline.plan import PrepareConfig
@@ -18,6 +18,19 @@ from isoglot.corpus.tokenization.vocabulary import open_tokenizer
 from isoglot.errors import CorpusError
 
 WORDS = ["alpha", "bravo", "delta", "gamma", "kilo", "lima", "omega", "romeo", "sigma", "tango"]
+
+
+def heldout_text(folder: AdaptFolder) -> dict[str, list[str]]:
+    files = sorted((folder.heldout / "text").glob("*.txt"))
+    return {file.stem: file.read_text("utf-8").splitlines() for file in files}
+
+
+def heldout_pairs(folder: AdaptFolder) -> dict[str, list[tuple[str, str]]]:
+    found: dict[str, list[tuple[str, str]]] = {}
+    for file in sorted((folder.heldout / "pairs").glob("*.tsv")):
+        rows = (line.split("\t") for line in file.read_text("utf-8").splitlines())
+        found[file.stem] = [(first, second) for first, second in rows]
+    return found
 
 
 def sentences(number: int, seed: int = 0) -> list[str]:

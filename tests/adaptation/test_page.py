@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from isoglot.adaptation.decision import Decision
+from isoglot.adaptation.choices import Decision
 from isoglot.adaptation.folder import AdaptFolder
 from isoglot.adaptation.page import adapt_page, heldout_figures
 from isoglot.adaptation.plan import AdaptPlan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from io import StringIO
 
 import numpy as np
@@ -22,6 +23,7 @@ from isoglot.adaptation.scores import (
     gold_alignments,
     score_model,
     score_vectors,
+    sentences_per_second,
 )
 from isoglot.errors import CorpusError
 from isoglot.evaluation.bits_per_character import code_lengths
@@ -86,7 +88,17 @@ def test_tokens_per_word_and_bits_of_each_line(scores, random_model):
     found = code_lengths(*load_for_scoring(random_model), FIRST, language="aa")
     assert scores.bits["aa"].numerators == pytest.approx(found.bits)
     assert scores.bits["aa"].denominators.tolist() == found.characters.tolist()
-    assert scores.sentences_per_second > 0
+
+
+def test_encoders_are_timed_in_turns(random_model, monkeypatch):
+    """A machine that gets slower with every pass slows both alike: the first is hardly favored."""
+    now = itertools.accumulate(itertools.count())
+    monkeypatch.setattr("isoglot.adaptation.scores.time.monotonic", lambda: float(next(now)))
+    first, second = sentences_per_second([random_model, random_model], FIRST)
+    assert first > second > 0
+    # passes take 1, 3, ..., 15 seconds; the median of the first's is 9, of the second's 11
+    assert first == pytest.approx(len(FIRST) / 9)
+    assert second == pytest.approx(len(FIRST) / 11)
 
 
 def test_a_language_without_text_is_scored_on_its_side_of_the_pairs(heldout, scores):

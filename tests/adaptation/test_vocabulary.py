@@ -16,7 +16,6 @@ def facts(tokens_per_word: float, *, unknown: float = 0.0, spaced: bool = True) 
     return LanguageFacts(
         tokens_per_word=tokens_per_word,
         unknown_share=unknown,
-        characters_per_token=3.0,
         spaced=spaced,
         script="LATIN",
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from isoglot.corpus import Corpus, Manifest
 from isoglot.corpus.storage.manifest import Counts, SourceEntry, SplitEntry, TokenizerEntry
-from isoglot.corpus.storage.shards import ShardWriter, TokenRows
+from isoglot.corpus.storage.shard_writer import ShardWriter, TokenRows
 from isoglot.types import Vocabulary
 
 VOCABULARY = Vocabulary(

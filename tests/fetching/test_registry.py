@@ -46,11 +46,11 @@ def test_sums_belong_to_places_that_are_fetched():
 
 
 def test_templates_are_filled():
-    given = {"opus": "opus:Tatoeba/en-sw", "newscrawl": "newscrawl:de/2018"}
+    given = {"opus": "opus:Tatoeba/en-fr", "newscrawl": "newscrawl:de/2018"}
     for name, entry in entries().items():
         if entry.how:
             continue
-        full = given.get(name) or f"{name}{':en-sw' if '{pair}' in entry.arguments else ''}"
+        full = given.get(name) or f"{name}{':en-fr' if '{pair}' in entry.arguments else ''}"
         full += ":sw" if entry.arguments == "{language}" else ""
         for part in expand(parse_name(full)):
             assert "{" not in part.url + part.hub, name
@@ -111,6 +111,28 @@ def test_names_with_arguments():
 def test_names_that_are_none(name, message):
     with pytest.raises(FetchError, match=message):
         parse_name(name)
+
+
+@pytest.mark.parametrize(
+    ("given", "fetched"),
+    [
+        ("sw", "sw"),
+        ("swa", "sw"),
+        ("zh", "zh-Hans"),
+        ("zh-Hans", "zh-Hans"),
+        ("hi_Latn", "hi_rom"),
+        ("bn_rom", "bn_rom"),
+    ],
+)
+def test_languages_are_spelled_as_the_publisher_does(given, fetched):
+    assert parse_name(f"cc100:{given}").values["language"] == fetched
+
+
+def test_a_language_that_a_data_set_lacks_is_refused():
+    with pytest.raises(FetchError, match=r"cc100 has no 'zz'. Its languages: af, am, ar, "):
+        parse_name("cc100:zz")
+    with pytest.raises(FetchError, match=r"multiun has no 'sw'. Its languages: ar, de, en, "):
+        parse_name("multiun:en-sw")
 
 
 def test_only_some_languages():

@@ -74,7 +74,9 @@ def test_round_trip(tmp_path, tokenizer_folder, architecture):
     ids = torch.arange(4, 34)[None]
     with torch.no_grad():
         assert torch.equal(model.eval()(input_ids=ids).logits, encoder.model(input_ids=ids).logits)
-    assert AutoTokenizer.from_pretrained(folder)("b a")["input_ids"] == [5, 4]
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    assert tokenizer("b a")["input_ids"] == [5, 4]
+    assert len(tokenizer("a " * 9999, truncation=True)["input_ids"]) == encoder.max_positions
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 

@@ -21,17 +21,12 @@ from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.tlm import TLM
+from isoglot.pretraining.accumulation import COUNT, loss_scales
 from isoglot.pretraining.config import LossConfig
 from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
 from isoglot.pretraining.runtime import NonFiniteError, any_process, make_accelerator
 from isoglot.pretraining.train_module import TrainModule
-from isoglot.pretraining.train_step import (
-    COUNT,
-    StageContext,
-    _means,
-    loss_scales,
-    training_steps,
-)
+from isoglot.pretraining.train_step import StageContext, _means, training_steps
 from isoglot.types import Cursor
 
 OBJECTIVES = {"mlm": MLM(weight=0.7), "tlm": TLM(weight=1.3)}

@@ -78,6 +78,14 @@ def test_a_loss_that_rises_clearly_is_told_once():
     assert "(step 100)" in warning
 
 
+def test_losses_that_another_writer_watches_are_left_to_it():
+    said: list[str] = []
+    writer = RisingLossWriter(said.append, ["moco"])
+    for record in losses(4.0, 2.4, 2.6, 3.2, 3.7, 3.9):
+        writer.write(record)
+    assert not said
+
+
 @pytest.mark.parametrize(
     ("levels", "noise"), [((4.0, 3.0, 2.0), 0.1), ((2.0, 2.2, 2.25), 0.05), ((2.0, 2.5), 2.0)]
 )

@@ -9,7 +9,6 @@ inside of their steps, too.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from isoglot.adaptation.comparison import AdaptScores, Development, compare
+from isoglot.adaptation.comparison import AdaptScores, Development, compare, read_scores
 from isoglot.adaptation.config import AdaptConfig
 from isoglot.adaptation.display import StepDisplay
+from isoglot.adaptation.findings import num_cores
 from isoglot.adaptation.folder import AdaptFolder
 from isoglot.adaptation.plan import AdaptPlan
 from isoglot.adaptation.steps import StepRecords, hash_files, hash_folder, hash_model
@@ -82,8 +82,8 @@ class Adaptation:
         development = self._choose(corpus)
         sentences = self.folder.sentence_model if development.vectors else None
         after = self._score("after", self.trained_model, sentences)
-        scores = compare(before, after, development)
-        if read_scores(self.folder) != scores:
+        scores = compare(before, after, development, self._speed())
+        if read_scores(self.folder.scores) != scores:
             write_json(self.folder.scores, scores.to_json(), indent=1)
         self._give(scores, corpus, development, trained)
         return scores
@@ -160,6 +160,20 @@ class Adaptation:
             self.display.expect("after", seconds)
         return ModelScores.from_json(found)
 
+    def _speed(self) -> tuple[float, float]:
+        """Sentences per second of both encoders, timed side by side."""
+        from isoglot.adaptation.scores import HeldoutData, sentences_per_second
+
+        def work() -> dict[str, Any]:
+            lines = HeldoutData.read(self.folder.heldout).lines.values()
+            both = [self.base, self.trained_model]
+            found = sentences_per_second(both, [line for own in lines for line in own])
+            return {"before": found[0], "after": found[1]}
+
+        models = [hash_model(self.base), hash_model(self.trained_model)]
+        found = self.records.run("speed", {"models": models}, work)
+        return found["before"], found["after"]
+
     def _grow(self) -> None:
         """Add words of the samples to the vocabulary."""
         from isoglot.models.transplant.config import TransplantConfig
@@ -200,7 +214,7 @@ class Adaptation:
 
         if not is_prepared(settings, out, base=base):
             self.display.begin("prepare")
-            workers = self.config.workers or os.cpu_count() or 1
+            workers = self.config.workers or num_cores()
             prepare(settings, out, base=base, workers=workers, progress=progress, overwrite=True)
         self.display.finish("prepare")
         return Corpus.open(out, verify="never")
@@ -317,7 +331,8 @@ class Adaptation:
             return {}
 
         self._step("export", inputs, export, [folder.model / "config.json"])
-        inputs |= {"plan": hash_folder(folder.plan), "metrics": hash_files(_metrics(folder))}
+        inputs["plan"] = hash_folder(folder.plan)
+        inputs["metrics"] = hash_files(folder.run.glob("metrics.jsonl"))
 
         def page() -> dict[str, Any]:
             write_adapt_page(self.config, self.plan, folder, scores, self.records)
@@ -326,23 +341,8 @@ class Adaptation:
         self._step("page", inputs, page, [folder.report])
 
 
-def read_scores(folder: AdaptFolder) -> AdaptScores | None:
-    """The scores of a finished adaptation; none where there are none that can be read."""
-    from isoglot import json_text
-
-    try:
-        return AdaptScores.from_json(json_text.parse(folder.scores.read_bytes()))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
 def _hash_sentences(folder: Path) -> str:
     """As `hash_model`, with the modules of a sentence-transformers folder."""
     return hash_files(
         path for path in folder.rglob("*") if path.suffix in (".json", ".safetensors")
     )
-
-
-def _metrics(folder: AdaptFolder) -> list[Path]:
-    file = folder.run / "metrics.jsonl"
-    return [file] if file.is_file() else []

@@ -7,11 +7,11 @@ MLM, half translations under in-batch contrast of mean states.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from isoglot.adaptation.decision import Decision
 from isoglot.batching.mixture import smoothed_shares
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams.parallel import ParallelStream
@@ -29,6 +29,18 @@ if TYPE_CHECKING:
     from isoglot.adaptation.findings import Findings
     from isoglot.batching.streams import StreamConfig
     from isoglot.objectives import Objective
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """One choice of a plan."""
+
+    topic: str
+    """What is chosen: objectives, vocabulary, learning rate, ..."""
+    choice: str
+    reason: str
+    """Why, with the number that decided."""
+
 
 _CONTRAST_SHARE = 0.5
 """Share of the tokens that are translations under contrast, the rest is text under MLM."""

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from isoglot import json_text
 from isoglot.intervals import ExampleValues, difference_interval, means_of, unpack_rows
 from isoglot.languages import language_sides
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from isoglot.adaptation.scores import ModelScores
 
@@ -159,7 +161,12 @@ def _best_layer(found: Mapping[str, Sequence[str]]) -> int:
     return int(np.argmax([fmean(map(_accuracy, of_pairs)) for of_pairs in by_layer]))
 
 
-def compare(before: ModelScores, after: ModelScores, development: Development) -> AdaptScores:
+def compare(
+    before: ModelScores,
+    after: ModelScores,
+    development: Development,
+    speed: tuple[float, float],
+) -> AdaptScores:
     """Compare two models; layers are chosen on the development pairs."""
     found = [
         *_by_language(BITS, before.bits, after.bits),
@@ -181,7 +188,7 @@ def compare(before: ModelScores, after: ModelScores, development: Development) -
     return AdaptScores(
         comparisons=tuple(found),
         choices=tuple(choices),
-        speed=(before.sentences_per_second, after.sentences_per_second),
+        speed=speed,
     )
 
 
@@ -276,3 +283,11 @@ def _half(values: ExampleValues, start: int) -> ExampleValues:
 
 def _accuracy(packed: str) -> float:
     return float(unpack_rows(packed).mean())
+
+
+def read_scores(file: Path) -> AdaptScores | None:
+    """The scores of a finished adaptation; none where there are none that can be read."""
+    try:
+        return AdaptScores.from_json(json_text.parse(file.read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

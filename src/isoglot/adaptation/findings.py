@@ -6,8 +6,13 @@ dropped), on a sample of it otherwise (`isoglot.adaptation.heldout`).
 
 from __future__ import annotations
 
+import os
+import shutil
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +65,6 @@ class LanguageFacts:
     tokens_per_word: float
     unknown_share: float
     """Share of tokens that are the unknown token."""
-    characters_per_token: float
     spaced: bool
     """Whether words are written with spaces between; else each character counts as a word."""
     script: str | None
@@ -76,12 +80,9 @@ class MachineFacts:
     """The machine that the command runs on."""
 
     cores: int
-    memory_bytes: int
     disk_free_bytes: int
     gpus: tuple[str, ...] = ()
     """Names of the GPUs."""
-    gpu_memory_bytes: int = 0
-    """Memory of the smallest of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,3 +124,20 @@ class Findings:
             tokenize_seconds=data["tokenize_seconds"],
             notes=tuple(data["notes"]),
         )
+
+
+def num_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def describe_machine(out: Path) -> MachineFacts:
+    """The machine; free disk space is that of the folder that will be written."""
+    import torch
+
+    there = next(place for place in (out, *out.absolute().parents) if place.exists())
+    return MachineFacts(
+        cores=num_cores(),
+        disk_free_bytes=shutil.disk_usage(there).free,
+        gpus=tuple(torch.cuda.get_device_name(n) for n in range(torch.cuda.device_count())),
+    )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isoglot.adaptation.findings import num_cores
 from isoglot.adaptation.scan import ScanResult, ScanTask, empty_result, scan_files
 from isoglot.atomic import replace_folder, write_text
 from isoglot.corpus.decontamination import (
@@ -85,21 +86,6 @@ def hold_out(
     return _write(found, folder)
 
 
-def heldout_text(folder: AdaptFolder) -> dict[str, list[str]]:
-    """The held-out lines of each language."""
-    files = sorted((folder.heldout / "text").glob("*.txt"))
-    return {file.stem: file.read_text("utf-8").splitlines() for file in files}
-
-
-def heldout_pairs(folder: AdaptFolder) -> dict[str, list[tuple[str, str]]]:
-    """The held-out translations of each pair of languages."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for file in sorted((folder.heldout / "pairs").glob("*.tsv")):
-        rows = (line.split("\t") for line in file.read_text("utf-8").splitlines())
-        found[file.stem] = [(first, second) for first, second in rows]
-    return found
-
-
 def _index_tests(files: Sequence[Path], scratch: Path) -> Path | None:
     """The index of all texts of test files, below a folder."""
     if not files:
@@ -130,8 +116,6 @@ def _scan_all(
     tasks: Sequence[ScanTask], config: AdaptConfig, progress: Progress | None
 ) -> dict[tuple[str, str], ScanResult]:
     """The scan of each (kind, language), over all its files."""
-    from isoglot.adaptation.machine import num_cores
-
     report = progress or (lambda _stage, _done, _total: None)
     sizes = [task.size for task in tasks]
     found: dict[tuple[str, str], ScanResult] = {}

@@ -19,10 +19,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isoglot import json_text
-from isoglot.adaptation.findings import DataFacts, EncoderFacts, Findings, LanguageFacts
+from isoglot.adaptation.findings import (
+    DataFacts,
+    EncoderFacts,
+    Findings,
+    LanguageFacts,
+    describe_machine,
+)
 from isoglot.adaptation.heldout import LANGUAGE_CONFIDENCE, hold_out
 from isoglot.adaptation.inputs import Progress, find_inputs
-from isoglot.adaptation.machine import describe_machine
 from isoglot.atomic import write_json
 from isoglot.errors import CorpusError, ModelError
 
@@ -175,7 +180,6 @@ def language_facts(
     facts = LanguageFacts(
         tokens_per_word=stats.tokens / max(1, stats.words),
         unknown_share=stats.unknown / max(1, stats.tokens),
-        characters_per_token=characters / max(1, stats.tokens),
         spaced=without < letters / 2,
         script=script_of("".join(lines[:_IDENTIFIED])),
         other_share=share,

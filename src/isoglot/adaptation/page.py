@@ -5,13 +5,13 @@ One HTML file without links to others; its template is `report/templates/adapt.h
 
 from __future__ import annotations
 
-import os
 import platform
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from isoglot.adaptation.card import change, interval, values, verdict
 from isoglot.adaptation.comparison import ALIGNMENT, BITS, RETRIEVAL, TOKENS, VECTORS
+from isoglot.adaptation.findings import num_cores
 from isoglot.atomic import write_text
 from isoglot.progress import duration
 from isoglot.report.chart import Chart, Line, chart_svg
@@ -160,4 +160,4 @@ def _machine() -> str:
 
     if torch.cuda.is_available():
         return str(torch.cuda.get_device_name())
-    return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+    return f"{platform.processor() or platform.machine()}, {num_cores()} cores"

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from isoglot import json_text
 from isoglot.adaptation.choices import (
+    Decision,
     choose_cleaning,
     choose_mixture,
     choose_optimizer,
     choose_rows,
 )
-from isoglot.adaptation.decision import Decision
 from isoglot.adaptation.heldout import LANGUAGE_CONFIDENCE
 from isoglot.adaptation.inputs import find_inputs, sources_of
 from isoglot.adaptation.measure import SampleTrial

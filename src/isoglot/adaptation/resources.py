@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from isoglot.adaptation.decision import Decision
+from isoglot.adaptation.choices import Decision
 from isoglot.errors import IsoglotError
 from isoglot.pretraining.costs import disk_of_run, seconds_of_run, steps_for_hours
 from isoglot.progress import duration

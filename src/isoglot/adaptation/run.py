@@ -2,26 +2,28 @@
 
     hold out --> look --> plan --> before --> grow --> prepare --> train --> after --> give
 
-This file locks the folder, shows one progress display, and says how an adaptation ended; the steps
-are in `begin.py` and `carry_out.py`.
+This file locks the folder, shows one progress display, makes the plan or takes the one that is
+there, edited or not, and says how an adaptation ended; the steps after it are in `carry_out.py`.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isoglot.adaptation.begin import plan_adaptation
 from isoglot.adaptation.carry_out import STEPS, Adaptation, TrainingStoppedError
 from isoglot.adaptation.comparison import AdaptScores
 from isoglot.adaptation.display import StepDisplay
 from isoglot.adaptation.folder import AdaptFolder
-from isoglot.adaptation.plan import AdaptPlan
+from isoglot.adaptation.look import look
+from isoglot.adaptation.plan import AdaptPlan, make_plan, read_plan, write_plan
 from isoglot.adaptation.push import SUFFIX, check_hub, push_folders
+from isoglot.adaptation.request import claim
 from isoglot.adaptation.steps import StepRecords, hash_folder
 from isoglot.folders import find_model
 from isoglot.locks import lock_folder
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from rich.console import Console
+    from rich.table import Table
 
     from isoglot.adaptation.config import AdaptConfig
+    from isoglot.adaptation.inputs import Progress
 
 _LOOK = "look"
 _ALL_STEPS = {_LOOK: "looking and planning", **STEPS}
@@ -135,6 +139,59 @@ def _adapt(
     except KeyboardInterrupt:
         stopped = f"interrupted while {display.title or 'between two steps'}"
         return AdaptOutcome(out=folder.path, finished=False, plan=plan, stopped=stopped)
+
+
+def plan_adaptation(
+    config: AdaptConfig,
+    folder: AdaptFolder,
+    console: Console,
+    progress: Progress | None = None,
+) -> AdaptPlan:
+    """Look and plan, or take the plan that is there; facts and the plan are printed.
+
+    Args:
+        config: the request.
+        folder: its folder, locked by the caller.
+        console: where facts and the plan are printed.
+        progress: told of downloads and of the pass over the data.
+
+    Raises:
+        IsoglotError: the folder is another request's, or the data or the encoder cannot be used.
+    """
+
+    def tell(sentence: str) -> None:
+        console.print(sentence, highlight=False, soft_wrap=True, markup=False)
+
+    began = time.monotonic()
+    if note := claim(folder, config):
+        tell(note)
+    findings = look(config, folder, tell=tell, progress=progress)
+    plan = read_plan(folder)
+    if plan is None:
+        tell("timing a few steps")
+        plan = make_plan(findings, config, folder, spent_seconds=time.monotonic() - began)
+        write_plan(plan, folder)
+        said = f"written to {folder.plan}: edit it, and the same command uses it as it is"
+    elif plan.edited:
+        said = f"{folder.plan} is used as it is; edited: {', '.join(plan.edited)}"
+    else:
+        said = f"{folder.plan} is used as it is"
+    console.print(plan_table(plan))
+    tell(f"plan: {said}")
+    return plan
+
+
+def plan_table(plan: AdaptPlan) -> Table:
+    """Every choice with its reason."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("plan", "choice", "why", box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for one in plan.decisions:
+        style = "bold yellow" if one.topic.isupper() else ""
+        table.add_row(Text(one.topic, style=style), Text(one.choice), Text(one.reason, "dim"))
+    return table
 
 
 def carry_out_plan(

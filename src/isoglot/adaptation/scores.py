@@ -72,7 +72,6 @@ class ModelScores:
     """Pair of languages -> outcomes of the vectors that sentence-transformers gives."""
     alignment: dict[str, list[ExampleValues]] = field(default_factory=dict)
     """Pair of languages -> for each layer the wrong and all links of each sentence pair."""
-    sentences_per_second: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """As JSON."""
@@ -82,7 +81,6 @@ class ModelScores:
             "retrieval": self.retrieval,
             "vectors": self.vectors,
             "alignment": {name: [*map(_plain, found)] for name, found in self.alignment.items()},
-            "sentences_per_second": self.sentences_per_second,
         }
 
     @classmethod
@@ -94,7 +92,6 @@ class ModelScores:
             retrieval=dict(found["retrieval"]),
             vectors=dict(found["vectors"]),
             alignment={name: [*map(_values, one)] for name, one in found["alignment"].items()},
-            sentences_per_second=float(found["sentences_per_second"]),
         )
 
 
@@ -186,9 +183,6 @@ def score_model(
     for code, own in lines.items():
         tokens[code] = _tokens_per_word(tokenizer, own)
         advance(f"{code}: {tokens[code].value:.2f} tokens per word")
-    speed = _sentences_per_second(
-        encoder, tokenizer, [one for own in lines.values() for one in own]
-    )
     retrieval = {}
     for name, sides in data.pairs.items():
         retrieval[name] = score_pairs(encoder, tokenizer, name, sides, note=note)
@@ -217,7 +211,6 @@ def score_model(
         retrieval=retrieval,
         vectors=vectors,
         alignment=alignment,
-        sentences_per_second=speed,
     )
 
 
@@ -300,17 +293,23 @@ def _tokens_per_word(tokenizer: Any, lines: Sequence[str]) -> ExampleValues:
     )
 
 
-def _sentences_per_second(encoder: Encoder, tokenizer: Any, lines: list[str]) -> float:
-    """The median over several passes; the first one, which warms up, does not count."""
-    chosen = subsample(lines, _TIMED_SENTENCES)
-    encoded = tokenize_texts(tokenizer, chosen, encoder.max_positions)
-    seconds = []
+def sentences_per_second(folders: Sequence[Path], lines: Sequence[str]) -> list[float]:
+    """The speed of encoders on the same sentences, the median of several passes.
+
+    The encoders take turns, so that other work on the machine slows all of them alike. Their first
+    passes, which warm up, do not count.
+    """
+    chosen = subsample(list(lines), _TIMED_SENTENCES)
+    loaded = [load_for_scoring(folder) for folder in folders]
+    encoded = [tokenize_texts(of, chosen, encoder.max_positions) for encoder, of in loaded]
+    seconds: list[list[float]] = [[] for _ in folders]
     for _ in range(_TIMINGS + 1):
-        began = time.monotonic()
-        for _, _, states in encode_in_batches(encoder, encoded, tokenizer.pad_token_id):
-            states.hidden.sum().item()  # waits for the GPU
-        seconds.append(time.monotonic() - began)
-    return len(chosen) / median(seconds[1:])
+        for (encoder, tokenizer), ids, taken in zip(loaded, encoded, seconds, strict=True):
+            began = time.monotonic()
+            for _, _, states in encode_in_batches(encoder, ids, tokenizer.pad_token_id):
+                states.hidden.sum().item()  # waits for the GPU
+            taken.append(time.monotonic() - began)
+    return [len(chosen) / median(taken[1:]) for taken in seconds]
 
 
 def _alignment_errors(

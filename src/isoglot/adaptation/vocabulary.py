@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from isoglot.adaptation.decision import Decision
+from isoglot.adaptation.choices import Decision
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

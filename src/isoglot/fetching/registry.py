@@ -73,6 +73,8 @@ class Entry:
     """How the addresses are found: they stand here, OPUS is asked, or the hub."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """The version that a name without one (`@v2`) means."""
+    only: str = ""
+    """The codes of all its languages, where they are known; others are refused."""
     codes: Mapping[str, str] = field(default_factory=dict)
     """Code of a language -> how the publisher spells it."""
     parts: tuple[Part, ...] = ()
@@ -183,7 +185,14 @@ def parse_name(name: str, language: str | None = None) -> Request:
         raise FetchError(
             f"{name!r}: {head} needs more. Write {entry.spelled}; its page: {entry.page}"
         )
-    return Request(name=name, entry=entry, values=values)
+    request = Request(name=name, entry=entry, values=values)
+    known = entry.only.split()
+    spelled = {*known, *entry.codes.values()}
+    if missing := [side for side in request.sides if known and side not in spelled]:
+        raise FetchError(
+            f"{name!r}: {head} has no {missing[0]!r}. Its languages: {', '.join(known)}."
+        )
+    return request
 
 
 def _arguments(entry: Entry, text: str) -> dict[str, str] | None:
@@ -204,7 +213,9 @@ def _arguments(entry: Entry, text: str) -> dict[str, str] | None:
     if ".." in text or ".." in version:
         return None
     if "language" in values:
-        spelled = entry.codes.get(canonical(values["language"]), values["language"])
+        code, given = canonical(values["language"]), values["language"]
+        keep = not entry.only or given in entry.codes.values()
+        spelled = entry.codes.get(code, given if keep else code)
         database = wikipedia_database(spelled)
         wiki = database.removesuffix("wiki").replace("_", "-")
         values |= {"language": spelled, "database": database, "wiki": wiki}

@@ -13,10 +13,12 @@ appears complete or not at all (`atomic.replace_folder`).
 from __future__ import annotations
 
 import copy
+import json
 import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from isoglot import json_text
 from isoglot.atomic import replace_folder
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
 from isoglot.errors import ModelError
@@ -64,7 +66,12 @@ def export_encoder(
     """
     limitations = _language_embedding_limitations(encoder)
     with new_model_folder(
-        folder, tokenizer_folder, card, limitations=limitations, recipe_text=recipe_text
+        folder,
+        tokenizer_folder,
+        card,
+        max_length=encoder.max_positions,
+        limitations=limitations,
+        recipe_text=recipe_text,
     ) as new:
         encoder.model.save_pretrained(
             new, state_dict={**encoder.model.state_dict(), **encoder.pooler}
@@ -96,12 +103,14 @@ def new_model_folder(
     tokenizer_folder: Path,
     card: str,
     *,
+    max_length: int,
     limitations: list[str],
     recipe_text: str | None,
 ) -> Iterator[Path]:
     """A temporary folder with tokenizer, card and recipe, to save weights into; then `folder`.
 
-    Limitations of the tokenizer are appended to `limitations`.
+    The tokenizer truncates to `max_length` where it is asked to truncate. Its limitations are
+    appended to `limitations`.
     """
     if folder.exists() and not (folder / "config.json").is_file():
         raise ModelError(f"{folder} exists and holds no model. Name another folder to export to.")
@@ -109,7 +118,7 @@ def new_model_folder(
     if ways:
         limitations.append(_pretokenization_limitation(ways))
     with replace_folder(folder) as new:
-        _copy_tokenizer(tokenizer_folder, new)
+        _copy_tokenizer(tokenizer_folder, new, max_length)
         card = with_limitations(card, limitations)
         (new / "README.md").write_text(card, encoding="utf-8")
         if recipe_text is not None:
@@ -161,7 +170,7 @@ def _pretokenization_limitation(ways: Mapping[str, str]) -> str:
     )
 
 
-def _copy_tokenizer(source: Path, folder: Path) -> None:
+def _copy_tokenizer(source: Path, folder: Path, max_length: int) -> None:
     files = [source / name for name in TOKENIZER_FILES if (source / name).is_file()]
     if not files:
         raise ModelError(
@@ -170,3 +179,9 @@ def _copy_tokenizer(source: Path, folder: Path) -> None:
         )
     for file in files:
         shutil.copyfile(file, folder / file.name)
+    settings = folder / "tokenizer_config.json"
+    if settings.is_file():
+        content = json_text.parse(settings.read_bytes())
+        # a corpus's own tokenizer has no limit, and a longer text would have no positions
+        content["model_max_length"] = min(content.get("model_max_length") or max_length, max_length)
+        settings.write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")

@@ -47,7 +47,12 @@ def export_seq2seq(
     """
     limitations = _limitations(seq2seq)
     with new_model_folder(
-        folder, tokenizer_folder, card, limitations=limitations, recipe_text=recipe_text
+        folder,
+        tokenizer_folder,
+        card,
+        max_length=seq2seq.encoder.max_positions,
+        limitations=limitations,
+        recipe_text=recipe_text,
     ) as new:
         seq2seq.language_parts.average_outputs(seq2seq.model.decoder)
         # shared embeddings are written once for each half: transformers loads them separately

@@ -20,7 +20,9 @@ from isoglot.models.config import ExportConfig, ModelConfig
 from isoglot.models.transplant.config import TransplantConfig
 from isoglot.objectives import Objective, find_objective
 from isoglot.pretraining.checkpoint import CheckpointConfig
+from isoglot.pretraining.distributed import DistributedConfig
 from isoglot.pretraining.early_stopping import EarlyStoppingConfig
+from isoglot.pretraining.memory_config import MemoryConfig
 from isoglot.pretraining.optimizer import OptimizerConfig
 from isoglot.ranges import NumSteps, Range, Seed, check_ranges
 
@@ -99,6 +101,8 @@ class PretrainConfig:
     """How batches are built ahead."""
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     """The optimizer and its learning rate."""
+    memory: MemoryConfig = field(default_factory=MemoryConfig)
+    """How the run saves memory."""
     loss: LossConfig = field(default_factory=LossConfig)
     """How the objectives' losses are combined."""
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
@@ -111,6 +115,8 @@ class PretrainConfig:
     """What is written beside the plain Hugging Face folder."""
     precision: Literal["auto", "float32", "bf16"] = "auto"
     """Mixed precision: bf16 autocast on a GPU, float32 on a CPU (auto), or always one of them."""
+    distributed: DistributedConfig = field(default_factory=DistributedConfig)
+    """How the processes of a run share the model."""
     deterministic: bool = True
     """On a GPU, use only deterministic kernels, for exact resume."""
     compile: bool | None = None
@@ -138,6 +144,8 @@ class PretrainConfig:
             "early_stopping: there is nothing to watch with logging.validate_every_steps: 0. Set "
             "the steps between two validations.",
         )
+        optimizers = tuple(self.optimizer_in(stage) for stage in range(len(self.stages)))
+        self.memory.check(optimizers, self.precision, self.distributed.strategy)
 
     def objectives_in(self, stage: int) -> list[str]:
         """Names of the objectives that a stage trains, in the order in which streams name them."""
@@ -149,7 +157,7 @@ class PretrainConfig:
         return self.stages[stage].optimizer or self.optimizer
 
     def fingerprint(self) -> str:
-        """Hash of the settings that decide the numbers; logging and loading are left out."""
+        """Hash of the settings that decide the numbers; logging, loading and processes are not."""
         deciding = (
             self.model,
             *((self.transplant,) if self.transplant is not None else ()),
@@ -162,6 +170,7 @@ class PretrainConfig:
             self.deterministic,
             self.seed,
             *self._stopping_settings(),
+            *self.memory.deciding(),
         )
         return f"{key_of(repr(deciding)):016x}"
 

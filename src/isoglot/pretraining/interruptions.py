@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from isoglot.errors import IsoglotError
+from isoglot.pretraining.liveness import InterruptedRunError, lost_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,12 +103,14 @@ class StopSignal:
             signal.signal(number, handle)
 
 
-class InterruptedRunError(IsoglotError):
-    """A process that the run needs has ended; the last checkpoint is intact."""
-
-
 _WORKER = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\) (.*)", re.DOTALL)
-_LOST = re.compile(r"closed by peer|reset by peer|Broken pipe|Timed out|timeout|timed out")
+_LOSS_SECONDS = 2.0
+"""Most time until the first process has told who has ended."""
+_REASON = 200
+"""Characters of an error that a sentence shows."""
+_LOST = re.compile(
+    r"closed by peer|reset by peer|Broken pipe|Timed out|timeout|timed out|remote process exited"
+)
 
 
 @contextmanager
@@ -127,12 +129,24 @@ def explained_interruptions(num_processes: int) -> Iterator[None]:
     except RuntimeError as error:
         if worker := _WORKER.search(str(error)):
             raise _lost_worker(worker) from error
-        if num_processes > 1 and _LOST.search(str(error)):
-            raise InterruptedRunError(
-                "Another process of this run has ended; its own message says why. The last "
-                "checkpoint is intact: add --resume."
-            ) from error
+        if num_processes == 1:
+            raise
+        looks_lost = _LOST.search(str(error)) is not None
+        if loss := lost_process(wait_seconds=_LOSS_SECONDS if looks_lost else 0.0):
+            raise InterruptedRunError(loss.describe()) from error
+        if looks_lost:
+            raise InterruptedRunError(_unanswered(error)) from error
         raise
+
+
+def _unanswered(error: RuntimeError) -> str:
+    """The sentence for a process that has not answered, and of which no end is known."""
+    reason = _first_line(str(error))[:_REASON]
+    return (
+        f"Another process of this run has not answered or has ended ({reason}). If it was busy "
+        "with something longer, raise distributed.timeout_minutes. The last checkpoint is intact: "
+        "add --resume."
+    )
 
 
 def _lost_worker(worker: re.Match[str] | None) -> InterruptedRunError:

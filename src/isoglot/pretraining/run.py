@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from isoglot.errors import CheckpointError
-from isoglot.pretraining import checkpoint
+from isoglot.pretraining import agreement, checkpoint
 from isoglot.pretraining.build import RunContext, build_run, init_decoder
 from isoglot.pretraining.checkpoint import Checkpoint, TrainState, folder_of_step
 from isoglot.pretraining.config import data_fingerprint
 from isoglot.pretraining.early_stopping import HeldoutWatch
 from isoglot.pretraining.forecast import say_length
 from isoglot.pretraining.interruptions import StopSignal, explained_interruptions
+from isoglot.pretraining.liveness import watched_processes
 from isoglot.pretraining.optimizer import make_optimizer, transfer_state
 from isoglot.pretraining.queue_warmup import warm_up_queues
 from isoglot.pretraining.records import keep_records
@@ -36,6 +37,7 @@ from isoglot.pretraining.runtime import (
 from isoglot.pretraining.stage_data import make_loader, open_stage
 from isoglot.pretraining.train_step import StageContext, training_steps
 from isoglot.pretraining.validation import Validation
+from isoglot.pretraining.waiting import wait_for_all
 from isoglot.pretraining.writers import Record, Writers, open_writers, step_record
 from isoglot.types import Cursor
 
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
     from isoglot.pretraining.config import PretrainConfig
     from isoglot.pretraining.measuring import TimeBudget
     from isoglot.pretraining.train_step import StepResult
-    from isoglot.pretraining.writers import Record, Writers
     from isoglot.types import Batch
 
 
@@ -100,19 +101,22 @@ def pretrain(
     console = console or Console(stderr=True)
     check_run(config, folder, resume=resume)
     accelerator = make_accelerator(config, folder)
-    with lock_run(folder, accelerator):
-        context = build_run(
-            config,
-            corpus,
-            folder,
-            name,
-            recipe_text,
-            console,
-            accelerator,
-            budget=budget,
-            resume=resume,
-        )
-        return Run(context).train(resume=resume, on_step=on_step)
+    with watched_processes(accelerator), explained_interruptions(accelerator.num_processes):
+        agreement.agree_on_settings(accelerator, config, corpus, resume=resume, budget=budget)
+        with lock_run(folder, accelerator):
+            agreement.agree_on_folder(accelerator, folder)
+            context = build_run(
+                config,
+                corpus,
+                folder,
+                name,
+                recipe_text,
+                console,
+                accelerator,
+                budget=budget,
+                resume=resume,
+            )
+            return Run(context).train(resume=resume, on_step=on_step)
 
 
 class Run:
@@ -134,20 +138,18 @@ class Run:
 
     def train(self, *, resume: bool, on_step: Callable[[StepResult], None] | None) -> Outcome:
         """Take the remaining stages, then export."""
-        optimizer = None
         if self.watch.is_on:
             self.watch.check(Validation(self.context, self.config.stages[-1]).metrics)
-        if resume:
-            optimizer = self._resume()
-        else:
-            self._begin()
+        found = self._checkpoint() if resume else None
+        position = found.state if found else self.state
+        agreement.agree_on_position(self.accelerator, position, self.context.num_steps)
+        optimizer = self._restore(found) if found else None
+        keep_records(self.context, resumed_at=self.state.total_steps)
+        wait_for_all(self.accelerator)
         wrapped = compile_and_wrap(self.module, self.config, self.accelerator)
         writers = open_writers(self.context, done=self.state.total_steps)
         try:
-            with (
-                explained_interruptions(self.accelerator.num_processes),
-                StopSignal(self._say) as stop,
-            ):
+            with StopSignal(self._say) as stop:
                 for stage in range(self.state.stage, len(self.config.stages)):
                     optimizer = self.enter_stage(stage, optimizer)
                     context = self.stage_context(wrapped, optimizer, stop)
@@ -159,12 +161,8 @@ class Run:
             writers.close()
         return self._outcome(finished=True)
 
-    def _begin(self) -> None:
-        keep_records(self.context, resumed_at=self.state.total_steps)
-        self.accelerator.wait_for_everyone()
-
-    def _resume(self) -> torch.optim.Optimizer | None:
-        found = checkpoint_to_resume(
+    def _checkpoint(self) -> Checkpoint | None:
+        return checkpoint_to_resume(
             self.context.folder,
             corpus=self.context.corpus,
             corpus_fingerprint=self.state.corpus_fingerprint,
@@ -172,19 +170,19 @@ class Run:
             num_stages=len(self.config.stages),
             warn=self.context.warn,
         )
-        if found is None:
-            keep_records(self.context, resumed_at=self.state.total_steps)
-            return None
+
+    def _restore(self, found: Checkpoint) -> torch.optim.Optimizer:
         optimizer = self._make_optimizer(found.state.stage)
         found.restore(self.module, optimizer)
         self.state = replace(found.state, recipe_fingerprint=self.state.recipe_fingerprint)
-        keep_records(self.context, resumed_at=self.state.total_steps)
         self._say(f"resuming from {found.place} at step {self.state.total_steps}")
         return optimizer
 
     def _make_optimizer(self, stage: int) -> torch.optim.Optimizer:
         weights = self.module.weights_of(self.config.objectives_in(stage))
-        return make_optimizer(weights, self.config.optimizer_in(stage))
+        return make_optimizer(
+            weights, self.config.optimizer_in(stage), self.config.memory, seed=self.config.seed
+        )
 
     def enter_stage(
         self, stage: int, optimizer: torch.optim.Optimizer | None
@@ -310,7 +308,7 @@ class Run:
                 optimizer,
                 keep=self.config.checkpoint.keep,
             )
-        self.accelerator.wait_for_everyone()
+        wait_for_all(self.accelerator)
 
     def _outcome(self, *, finished: bool) -> Outcome:
         exporter = self.context.exporter

@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +31,7 @@ from torch import Tensor
 
 from isoglot.batching.mixture import key_of
 from isoglot.objectives.base import Objective, ObjectiveModule
+from isoglot.pretraining.accumulation import COUNT, accumulate
 from isoglot.pretraining.config import LossConfig
 from isoglot.pretraining.interruptions import StopSignal
 from isoglot.pretraining.optimizer import (
@@ -56,11 +56,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from accelerate import Accelerator
-
-    from isoglot.objectives.base import LossSum
-
-COUNT = " count"
-"""Suffix of the count of a metric that is a mean over something other than the targets."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -255,51 +250,6 @@ def global_counts(
     if accelerator.num_processes > 1:
         numbers = accelerator.reduce(torch.tensor(numbers, device=accelerator.device)).tolist()
     return dict(zip(names, numbers[:-1], strict=True)), numbers[-1]
-
-
-def accumulate(
-    context: StageContext,
-    micro_batches: list[Batch],
-    counts: dict[str, int],
-    step: int,
-    accelerator: Accelerator,
-) -> dict[str, Tensor]:
-    """Forward and backward of all micro-batches; returns the sums of losses and metrics.
-
-    The count of a metric that is a mean over something else than targets is returned under the
-    metric's name with `COUNT` added.
-    """
-    scales = loss_scales(context, counts, step)
-    sums: dict[str, Tensor] = {}
-    context.optimizer.zero_grad(set_to_none=True)
-    for number, batch in enumerate(micro_batches):
-        last = number == len(micro_batches) - 1
-        with nullcontext() if last else accelerator.no_sync(context.wrapped):
-            with accelerator.autocast():
-                found: dict[str, LossSum] = context.wrapped(batch)
-            # DDP averages gradients over processes, and the counts are those of all processes
-            loss = sum(scales[name] * part.total for name, part in found.items())
-            accelerator.backward(loss * accelerator.num_processes)
-        for name, part in found.items():
-            values = {"loss": part.total, **part.metrics}
-            for metric, (value, count) in part.ratios.items():
-                values |= {metric: value, f"{metric}{COUNT}": count}
-            for metric, value in values.items():
-                key = f"{name}/{metric}"
-                sums[key] = sums.get(key, 0) + value.detach().double()
-    if accelerator.num_processes > 1:
-        stacked = accelerator.reduce(torch.stack(list(sums.values())))
-        sums = dict(zip(sums, stacked, strict=True))
-    return sums
-
-
-def loss_scales(context: StageContext, counts: dict[str, int], step: int) -> dict[str, float]:
-    """The factor of each objective's loss sum, given the target counts of the whole step."""
-    weights = {name: one.weight_at(step) for name, one in context.objectives.items()}
-    if context.loss.weighting == "targets":
-        total = max(sum(counts.values()), 1)
-        return {name: weight / total for name, weight in weights.items()}
-    return {name: weight / max(counts[name], 1) for name, weight in weights.items()}
 
 
 def _finish(context: StageContext, launched: _LaunchedStep, accelerator: Accelerator) -> StepResult:

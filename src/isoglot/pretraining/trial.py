@@ -40,6 +40,7 @@ from isoglot.pretraining.runtime import (
 from isoglot.pretraining.stage_data import make_loader, open_stage
 from isoglot.pretraining.train_step import StageContext, training_steps
 from isoglot.pretraining.validation import Validation
+from isoglot.pretraining.waiting import wait_for_all
 from isoglot.pretraining.writers import MetricsFile, step_record
 from isoglot.types import Cursor
 
@@ -265,7 +266,7 @@ class Trial:
             )
             size = _bytes_in(folder)
             shutil.rmtree(folder)
-        self._accelerator.wait_for_everyone()
+        wait_for_all(self._accelerator)
         return seconds, size
 
     def _export(self, run: Run) -> tuple[float, int]:

@@ -89,6 +89,11 @@ class WorseningWriter:
             self.write(record)
         self._warn = warn
 
+    @property
+    def objectives(self) -> list[str]:
+        """The contrastive objectives, whose training losses it looks at."""
+        return list(self._losses)
+
     def write(self, record: Record) -> None:
         """Take the record of a step, or of a validation."""
         stage, step = int(record.get("stage", 0)), int(record["step"])

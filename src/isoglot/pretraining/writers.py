@@ -217,10 +217,13 @@ _STANDARD_ERRORS = 4.0
 
 
 class RisingLossWriter:
-    """Warns once, by stage and objective, of a training loss that rises above its past minimum."""
+    """Warns once, by stage and objective, of a training loss that rises above its past minimum.
 
-    def __init__(self, warn: Callable[[str], None]) -> None:
-        self._warn = warn
+    Objectives of `watched` are left to another writer.
+    """
+
+    def __init__(self, warn: Callable[[str], None], watched: Iterable[str] = ()) -> None:
+        self._warn, self._watched = warn, frozenset(watched)
         self._losses: dict[tuple[int, str], list[float]] = {}
         self._lowest: dict[tuple[int, str], tuple[float, float, int]] = {}
         """(stage, objective) -> the lowest mean of a block, its variance, and its last step"""
@@ -231,7 +234,7 @@ class RisingLossWriter:
         if "seconds" not in record:
             return
         for name, value in record.items():
-            if name.endswith("/loss"):
+            if name.endswith("/loss") and name.removesuffix("/loss") not in self._watched:
                 key = int(record["stage"]), name.removesuffix("/loss")
                 block = self._losses.setdefault(key, [])
                 block.append(float(value))
@@ -281,11 +284,15 @@ def open_writers(context: RunContext, *, done: int) -> Writers:
     file = context.folder / "metrics.jsonl"
     earlier = read_records(file, until=done)
     warn = partial(context.warn, kind="warning")
+    worsening = WorseningWriter(warn, context.objectives, earlier)
     writers = Writers(
         MetricsFile(file, resume_at=done),
         ConsoleWriter(context.name, sum(context.num_steps), done, context.console, earlier),
-        RisingLossWriter(context.warn),
-        WorseningWriter(warn, context.objectives, earlier),
+        RisingLossWriter(
+            context.warn,
+            worsening.objectives if context.config.logging.validate_every_steps else (),
+        ),
+        worsening,
         SpeedWriter(context.console, context.num_steps),
     )
     if context.config.logging.trackers:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.corpus.storage.shards import Shard, ShardWriter, Table, TokenRows, write_shard
+from isoglot.corpus.storage.shard_writer import ShardWriter, TokenRows, write_shard
+from isoglot.corpus.storage.shards import Shard, ShardFiles, Table
 from isoglot.errors import CorpusError
 
 ROWS = st.lists(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=9), max_size=40)
@@ -157,3 +159,23 @@ def test_strings_are_read_row_by_row(tmp_path):
     assert shard["number"].tolist() == [7, 8]
     with pytest.raises(AssertionError, match="number holds no tokens"):
         shard.offsets("number")
+
+
+def test_few_files_are_mapped_at_a_time(tmp_path, monkeypatch):
+    """2,000 shards with room for 16 mappings: every row is read, and old arrays stay valid."""
+    monkeypatch.setattr("isoglot.corpus.storage.shards.MAX_OPEN", 16)
+    _, entries = write(tmp_path, [[n, n] for n in range(2000)], shard_tokens=2, chunk=100)
+    assert len(entries) == 2000
+    shards = ShardFiles(tmp_path, [one.file for one in entries], [one.rows for one in entries])
+    table = Table(("ids",), shards)
+    first = table.ids("ids", 0)
+    rows = np.random.default_rng(0).permutation(2000)
+    assert [table.ids("ids", row).tolist() for row in rows] == [[row, row] for row in rows]
+    mapped = Path("/proc/self/maps")
+    if mapped.is_file():
+        lines = mapped.read_text().splitlines()
+        assert sum(str(tmp_path) in line for line in lines) <= 16 + 1, "the first array's, too"
+    assert first.tolist() == [0, 0]
+    assert shards[3] is shards[3]
+    assert [shard.path for shard in shards[1:3]] == [shards[1].path, shards[2].path]
+    assert pickle.loads(pickle.dumps(table)).ids("ids", 1999).tolist() == [1999, 1999]

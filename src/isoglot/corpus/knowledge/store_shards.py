@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from isoglot.atomic import write_errors
-from isoglot.corpus.storage.shards import write_shard
+from isoglot.corpus.storage.shard_writer import write_shard
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from isoglot.corpus.storage.manifest import read_manifest, verify_files
-from isoglot.corpus.storage.shards import PREPARE_AGAIN, Shard, Table, columns_of
+from isoglot.corpus.storage.shards import PREPARE_AGAIN, ShardFiles, Table, columns_of
 from isoglot.errors import CorpusError, nearest
 from isoglot.folders import corpus_folder
 
@@ -118,8 +118,8 @@ class Corpus:
             hint = nearest(language, entry.languages)
             raise CorpusError(f"{self.folder}: source {source!r} has no {language!r}; {hint}")
         entries = entry.languages[language][split].shards
-        shards = [Shard(self.folder / shard.file, shard.rows) for shard in entries]
-        return Table(columns_of(entry.kind), shards)
+        files, num_rows = [shard.file for shard in entries], [shard.rows for shard in entries]
+        return Table(columns_of(entry.kind), ShardFiles(self.folder, files, num_rows))
 
     def check_tokenizer(self, folder: Path | str) -> None:
         """Raises unless the tokenizer of a model folder gives the ids this corpus holds."""

@@ -6,34 +6,34 @@
 One batch per file makes a column one contiguous buffer. No special tokens are stored. The files
 open in datasets (which reads Arrow streams but not Arrow files), polars and duckdb.
 
-`ShardWriter` writes the shards of one (source, language, split), `Shard` maps one file, and `Table`
-numbers the rows of several shards. The knowledge store keeps its tables as shards too.
+`Shard` maps one file, and `Table` numbers the rows of several shards; `ShardWriter` of
+`shard_writer.py` writes them. The knowledge store keeps its tables as shards too.
 """
 
 from __future__ import annotations
 
+import weakref
 from bisect import bisect_right
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import file_digest
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from isoglot.atomic import replace_file, write_errors
 from isoglot.errors import CorpusError
-from isoglot.types import IntArray
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     import numpy.typing as npt
 
-    from isoglot.types import LongArray
+    from isoglot.types import IntArray, LongArray
 
 Kind = Literal["text", "pairs"]
 """What a source holds: sentences of one language, or pairs of translations."""
@@ -76,11 +76,16 @@ class ShardEntry(FileEntry):
 
 
 class Shard:
-    """One mapped file. Opened when first read, and again after it was sent to another process."""
+    """One mapped file. Opened when first read, and again after it was sent to another process.
+
+    A process keeps at most `MAX_OPEN` files mapped: the one that was opened first is closed, and
+    opened again when it is read again. Arrays that were given out stay valid.
+    """
 
     def __init__(self, path: Path, num_rows: int, remedy: str = PREPARE_AGAIN) -> None:
         """`num_rows` is the manifest's; `remedy` ends the message about a damaged file."""
         self.path, self.num_rows, self.remedy = path, num_rows, remedy
+        self._mapped: _MappedColumns | None = None
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:
@@ -95,13 +100,13 @@ class Shard:
 
     def values(self, column: str) -> npt.NDArray[Any]:
         """All numbers of a column; of a column of tokens all tokens, row after row."""
-        return self._views[column][0]
+        return self._opened().views[column][0]
 
     __getitem__ = values
 
     def offsets(self, column: str) -> npt.NDArray[Any]:
         """Where each row of a column of tokens starts in `values`; one entry more than rows."""
-        offsets = self._views[column][1]
+        offsets = self._opened().views[column][1]
         assert offsets is not None, f"{column} holds no tokens"
         return offsets
 
@@ -112,40 +117,98 @@ class Shard:
 
     def string(self, column: str, row: int) -> str:
         """One row of a column of strings."""
-        return str(self._batch.column(column)[row])
+        return str(self._opened().batch.column(column)[row])
 
     def strings(self, column: str) -> list[str]:
         """All rows of a column of strings, read into memory."""
-        found: list[str] = self._batch.column(column).to_pylist()
+        found: list[str] = self._opened().batch.column(column).to_pylist()
         return found
 
-    @cached_property
-    def _batch(self) -> pa.RecordBatch:
-        try:
-            batch = pa.ipc.open_stream(pa.memory_map(str(self.path))).read_next_batch()
-        except (OSError, StopIteration, pa.ArrowException) as error:
-            raise CorpusError(f"{self.path}: cannot be read ({error}). {self.remedy}") from error
-        if batch.num_rows != self.num_rows:
-            raise CorpusError(
-                f"{self.path}: has {batch.num_rows} rows and not {self.num_rows}, as the manifest "
-                f"says. {self.remedy}"
-            )
-        return batch
+    def close(self) -> None:
+        """Give the mapping up; arrays that were given out keep it until they are gone."""
+        self._mapped = None
 
-    @cached_property
-    def _views(self) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]:
-        """Column -> values and offsets, cached: making a numpy view takes microseconds."""
-        views: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any] | None]] = {}
-        for field in self._batch.schema:
-            column = self._batch.column(field.name)
-            if pa.types.is_list(field.type) or pa.types.is_large_list(field.type):
-                views[field.name] = (
-                    column.values.to_numpy(zero_copy_only=True),
-                    column.offsets.to_numpy(zero_copy_only=True),
-                )
-            elif pa.types.is_primitive(field.type):
-                views[field.name] = (column.to_numpy(zero_copy_only=True), None)
-        return views
+    def _opened(self) -> _MappedColumns:
+        mapped = self._mapped  # another thread may close it
+        if mapped is None:
+            mapped = self._mapped = _map_file(self.path, self.num_rows, self.remedy)
+            _close_oldest(self)
+        return mapped
+
+
+class _MappedColumns(NamedTuple):
+    """A mapped record batch."""
+
+    batch: pa.RecordBatch
+    views: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]
+    """Column -> values and offsets, kept: making a numpy view takes microseconds."""
+
+
+def _map_file(path: Path, num_rows: int, remedy: str) -> _MappedColumns:
+    try:
+        batch = pa.ipc.open_stream(pa.memory_map(str(path))).read_next_batch()
+    except (OSError, StopIteration, pa.ArrowException) as error:
+        raise CorpusError(f"{path}: cannot be read ({error}). {remedy}") from error
+    if batch.num_rows != num_rows:
+        raise CorpusError(
+            f"{path}: has {batch.num_rows} rows and not {num_rows}, as the manifest says. {remedy}"
+        )
+    views: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any] | None]] = {}
+    for field in batch.schema:
+        column = batch.column(field.name)
+        if pa.types.is_list(field.type) or pa.types.is_large_list(field.type):
+            views[field.name] = (
+                column.values.to_numpy(zero_copy_only=True),
+                column.offsets.to_numpy(zero_copy_only=True),
+            )
+        elif pa.types.is_primitive(field.type):
+            views[field.name] = (column.to_numpy(zero_copy_only=True), None)
+    return _MappedColumns(batch, views)
+
+
+MAX_OPEN = 16_384
+"""Shards that a process keeps mapped: a quarter of the mappings that Linux allows by default."""
+_open_shards: deque[weakref.ref[Shard]] = deque()
+
+
+def _close_oldest(opened: Shard) -> None:
+    """Close the shards that were opened first, until no more than `MAX_OPEN` are mapped."""
+    _open_shards.append(weakref.ref(opened))
+    while len(_open_shards) > MAX_OPEN:
+        oldest = _open_shards.popleft()()
+        if oldest is not None:
+            oldest.close()
+
+
+class ShardFiles(Sequence[Shard]):
+    """The shards of a table by their number; each is made when first asked for."""
+
+    def __init__(self, folder: Path, files: Sequence[str], num_rows: Sequence[int]) -> None:
+        """`files` are paths inside the folder, `num_rows` the rows of each."""
+        self.folder, self.files, self.num_rows = folder, files, num_rows
+        self._made: dict[int, Shard] = {}
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ShardFiles, (self.folder, self.files, self.num_rows)
+
+    @override
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @overload
+    def __getitem__(self, number: int) -> Shard: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Shard]: ...
+    @override
+    def __getitem__(self, number: int | slice) -> Shard | list[Shard]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        shard = self._made.get(number)
+        if shard is None:
+            shard = Shard(self.folder / self.files[number], self.num_rows[number])
+            self._made[number] = shard
+        return shard
 
 
 class Table:
@@ -154,10 +217,9 @@ class Table:
     def __init__(self, columns: tuple[str, ...], shards: Sequence[Shard]) -> None:
         """`columns` are those that hold token ids."""
         self.columns = columns
-        self.shards = tuple(shards)
-        self._starts = [0]
-        for shard in self.shards:
-            self._starts.append(self._starts[-1] + shard.num_rows)
+        self.shards = shards
+        sizes = shards.num_rows if isinstance(shards, ShardFiles) else list(map(len, shards))
+        self._starts = [0, *accumulate(sizes)]
 
     @override
     def __reduce__(self) -> tuple[Any, ...]:
@@ -179,13 +241,19 @@ class Table:
             parts = [np.diff(shard.offsets(column)) for shard in self.shards]
             return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
         lengths = np.empty(len(rows), dtype=np.int32)
-        owners = np.searchsorted(self.starts, rows, side="right") - 1
-        for index in np.unique(owners):
-            in_shard = owners == index
-            local = rows[in_shard] - self._starts[index]
+        for index, chosen in self.group_rows(rows):
+            local = rows[chosen] - self._starts[index]
             offsets = self.shards[index].offsets(column)
-            lengths[in_shard] = offsets[local + 1] - offsets[local]
+            lengths[chosen] = offsets[local + 1] - offsets[local]
         return lengths
+
+    def group_rows(self, rows: LongArray) -> Iterator[tuple[int, LongArray]]:
+        """The number of each shard that holds some of these rows, and their places among them."""
+        owners = np.searchsorted(self.starts, rows, side="right") - 1
+        order = np.argsort(owners, kind="stable")
+        shards, first = np.unique(owners[order], return_index=True)
+        # np.split gives one part, an empty one, of no rows
+        yield from zip(shards.tolist(), np.split(order, first[1:]), strict=False)
 
     def ids(self, column: str, row: int) -> IntArray:
         """The token ids of one row: a view of the mapped file."""
@@ -202,98 +270,3 @@ class Table:
             raise IndexError(f"row {row} of a table with {self.num_rows} rows")
         index = bisect_right(self._starts, row) - 1
         return self.shards[index], row - self._starts[index]
-
-
-@dataclass(frozen=True, slots=True)
-class TokenRows:
-    """Rows to be written: for each column all its tokens, and how many of them each row has."""
-
-    tokens: Mapping[str, IntArray]
-    lengths: Mapping[str, IntArray]
-    document: IntArray | None = None
-    """The document of each row, for text."""
-
-    @property
-    def num_rows(self) -> int:
-        """Rows, the same in every column."""
-        return len(next(iter(self.lengths.values())))
-
-    def split(self, row: int) -> tuple[TokenRows, TokenRows]:
-        """The rows before this one, and the others."""
-        cuts = {name: int(lengths[:row].sum()) for name, lengths in self.lengths.items()}
-        tokens = {name: np.split(ids, [cuts[name]]) for name, ids in self.tokens.items()}
-        lengths = {name: np.split(numbers, [row]) for name, numbers in self.lengths.items()}
-        first, rest = (
-            TokenRows(
-                {name: parts[half] for name, parts in tokens.items()},
-                {name: parts[half] for name, parts in lengths.items()},
-                None if self.document is None else np.split(self.document, [row])[half],
-            )
-            for half in (0, 1)
-        )
-        return first, rest
-
-
-class ShardWriter:
-    """Collects the rows of one (source, language, split) and writes a shard whenever it is full."""
-
-    def __init__(
-        self, folder: Path, prefix: str, metadata: Mapping[str, str], *, shard_tokens: int
-    ) -> None:
-        """Shards are named `<prefix>-00000.arrow`, relative to the folder."""
-        self._folder = folder
-        self._prefix = prefix
-        self._metadata = dict(metadata)
-        self._shard_tokens = shard_tokens
-        self._pending: list[TokenRows] = []
-        self._num_tokens = 0
-        self.entries: list[ShardEntry] = []
-
-    def append(self, rows: TokenRows) -> None:
-        """Adds rows; the row that fills a shard is its last."""
-        while rows.num_rows:
-            ends = self._num_tokens + np.cumsum(sum(rows.lengths.values()))
-            fitting = int(np.searchsorted(ends, self._shard_tokens)) + 1
-            part, rows = rows.split(fitting)
-            self._pending.append(part)
-            self._num_tokens = int(ends[part.num_rows - 1])
-            if self._num_tokens >= self._shard_tokens:
-                self._write()
-
-    def close(self) -> list[ShardEntry]:
-        """Writes the last shard and returns the entries of all."""
-        if self._num_tokens:
-            self._write()
-        return self.entries
-
-    def _write(self) -> None:
-        arrays: dict[str, pa.Array] = {}
-        tokens: dict[str, int] = {}
-        for column in self._pending[0].tokens:
-            values = np.concatenate([rows.tokens[column] for rows in self._pending])
-            lengths = np.concatenate([rows.lengths[column] for rows in self._pending])
-            offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
-            np.cumsum(lengths, out=offsets[1:])
-            arrays[column] = pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
-            tokens[column] = len(values)
-        documents = [rows.document for rows in self._pending if rows.document is not None]
-        if documents:
-            arrays[DOCUMENT] = pa.array(np.concatenate(documents))
-        fields = [pa.field(name, array.type, nullable=False) for name, array in arrays.items()]
-        schema = pa.schema(fields, metadata=self._metadata)
-        batch = pa.record_batch(list(arrays.values()), schema=schema)
-        file = f"{self._prefix}-{len(self.entries):05d}.arrow"
-        self.entries.append(write_shard(self._folder, file, batch, tokens))
-        self._pending, self._num_tokens = [], 0
-
-
-def write_shard(
-    folder: Path, file: str, batch: pa.RecordBatch, tokens: Mapping[str, int]
-) -> ShardEntry:
-    """Writes a record batch as the shard `folder/file`; `tokens` is for its entry."""
-    path = folder / file
-    with write_errors(path), replace_file(path) as partial:
-        with pa.OSFile(str(partial), "wb") as sink, pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        entry = FileEntry.of(partial, file)
-    return ShardEntry(**asdict(entry), rows=batch.num_rows, tokens=dict(tokens))

@@ -18,7 +18,8 @@ import numpy as np
 from isoglot.corpus.cleaning.clean_text import CleanRecord, DroppedLines, TextSlice
 from isoglot.corpus.reading.sources import Subset
 from isoglot.corpus.storage.manifest import TokenizerStats
-from isoglot.corpus.storage.shards import ShardEntry, ShardWriter, Split, TokenRows
+from isoglot.corpus.storage.shard_writer import ShardWriter, TokenRows
+from isoglot.corpus.storage.shards import ShardEntry, Split
 from isoglot.corpus.tokenization.hf_tokenizer import HFEncoder
 from isoglot.corpus.tokenization.sentencepiece import SentencePieceEncoder
 from isoglot.corpus.tokenization.vocabulary import NO_SPACE_RANGES
