@@ -14,6 +14,7 @@ import math
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -187,18 +188,18 @@ def write_tensors(file: Path, tensors: Mapping[str, Tensor]) -> str:
     text += b" " * (-len(text) % 8)
     digest = hashlib.sha256()
     with file.open("wb") as out:
-        for block in (len(text).to_bytes(8, "little"), text, *_blocks(tensors)):
+        for block in chain((len(text).to_bytes(8, "little"), text), _blocks(tensors)):
             out.write(block)
             digest.update(block)
     atomic.sync(file)
     return digest.hexdigest()
 
 
-def _blocks(tensors: Mapping[str, Tensor]) -> Iterator[memoryview]:
+def _blocks(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
     for tensor in tensors.values():
         if tensor.numel():
             flat = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
-            data = memoryview(flat.numpy())
+            data = memoryview(flat.numpy())  # type: ignore[arg-type]
             for start in range(0, len(data), _BLOCK_BYTES):
                 yield data[start : start + _BLOCK_BYTES]
 

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import safe_open
-from torch.distributed import checkpoint as dcp
-from torch.distributed.checkpoint import DefaultLoadPlanner, StorageReader
+from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
 from torch.distributed.checkpoint.metadata import (
     ChunkStorageMetadata,
     Metadata,
     TensorProperties,
     TensorStorageMetadata,
 )
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.storage import StorageReader
 from torch.futures import Future
 from typing_extensions import override
 
@@ -114,7 +115,7 @@ def load_into(
 ) -> None:
     """Read tensors in place: of a sharded one, the part of this process."""
     with alone_is_meant():
-        dcp.load(
+        load(
             dict(tensors),
             storage_reader=reader,
             planner=DefaultLoadPlanner(flatten_state_dict=False, flatten_sharded_tensors=False),

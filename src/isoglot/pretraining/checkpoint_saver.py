@@ -15,21 +15,20 @@ with it, and NCCL is not called from two threads.
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import threading
-import time
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
-from uuid import uuid4
+from typing import TYPE_CHECKING, Self
 
 import torch
 from torch.distributed.checkpoint.api import CheckpointException
 from typing_extensions import override
 
-from isoglot.atomic import partial_folder, replace_folder, write_error_message
+from isoglot.atomic import partial_folder, replace_folder
 from isoglot.errors import CheckpointError, WriteError
 from isoglot.pretraining.checkpoint import (
     CheckpointConfig,
@@ -60,18 +59,25 @@ if TYPE_CHECKING:
 
     from isoglot.pretraining.checkpoint import TrainState
 
-_SHARED_SECONDS = 10.0
-"""Most time until a file is seen by all machines that share a disk."""
+_TIMEOUT = timedelta(days=1)
+"""Disks may be slow; a process that has ended is noticed by other means (`liveness.py`)."""
 _MEMORY_SHARE = 0.8
 """Share of the free host memory that the copies of a machine's processes may take."""
 
+_MUST_BE_SHARED = (
+    "All processes write to the run's folder: it must be on a disk that all machines share. Choose "
+    "such a folder with --out."
+)
 
-def checkpoint_group(num_processes: int, timeout_minutes: float) -> ProcessGroup | None:
+
+def checkpoint_group(num_processes: int) -> ProcessGroup | None:
     """The group in which processes exchange what a checkpoint needs; all of them call this."""
-    if num_processes == 1:
-        return None
-    timeout = timedelta(minutes=timeout_minutes)
-    group: ProcessGroup = torch.distributed.new_group(backend="gloo", timeout=timeout)
+    return None if num_processes == 1 else _gloo_group(torch.distributed.group.WORLD)
+
+
+@functools.lru_cache(maxsize=1)
+def _gloo_group(_: ProcessGroup) -> ProcessGroup:
+    group: ProcessGroup = torch.distributed.new_group(backend="gloo", timeout=_TIMEOUT)
     return group
 
 
@@ -109,6 +115,17 @@ class CheckpointSaver:
         error, self._writing = self._writing.error, None
         if error is not None:
             raise error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """After an error in training, too, the checkpoint that is being written is finished."""
+        if kind is None:
+            self.wait()
+        elif issubclass(kind, Exception):
+            with suppress(Exception):  # the first error is the one to tell
+                self.wait()
 
     def save(self, state: TrainState, module: nn.Module, optimizer: torch.optim.Optimizer) -> Path:
         """Write a checkpoint, then remove all but the newest `keep` and the best.
@@ -264,43 +281,3 @@ def save(
     """Write a checkpoint below `folder` and wait until it is on disk."""
     config = CheckpointConfig(keep=keep, asynchronous=False)
     return CheckpointSaver(folder, config, group=group).save(state, module, optimizer)
-
-
-_MUST_BE_SHARED = (
-    "All processes write to the run's folder: it must be on a disk that all machines share. Choose "
-    "such a folder with --out."
-)
-
-
-def check_shared(folder: Path, group: ProcessGroup | None) -> None:
-    """Refuse a run's folder that is not the same one for all processes.
-
-    Raises:
-        CheckpointError: a process does not see what the main one has written.
-    """
-    if group is None:
-        return
-    (name, *_) = gathered(f".shared-{uuid4().hex}", group)
-    file, is_main, error = folder / name, group.rank() == 0, None
-    try:
-        if is_main:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                file.touch()
-            except OSError as found:
-                error = WriteError(write_error_message(folder, found.strerror or str(found)))
-        (error, *_) = gathered(error, group)
-        if error is not None:
-            raise error
-        until = time.monotonic() + _SHARED_SECONDS
-        while not (seen := file.is_file()) and time.monotonic() < until:
-            time.sleep(0.1)
-        blind = [rank for rank, one in enumerate(gathered(seen, group)) if not one]
-        if blind:
-            ranks = ", ".join(map(str, blind[:5])) + (", ..." if len(blind) > 5 else "")
-            raise CheckpointError(
-                f"{folder} of process 0 is not that of process {ranks}. {_MUST_BE_SHARED}"
-            )
-    finally:
-        if is_main:
-            file.unlink(missing_ok=True)

@@ -18,8 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.distributed import checkpoint as dcp
-from torch.distributed.checkpoint import DefaultSavePlanner, StorageWriter
+from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
 from torch.distributed.checkpoint.metadata import (
     ChunkStorageMetadata,
     Metadata,
@@ -27,7 +26,8 @@ from torch.distributed.checkpoint.metadata import (
     TensorStorageMetadata,
 )
 from torch.distributed.checkpoint.planner import WriteItem, WriteItemType
-from torch.distributed.checkpoint.storage import WriteResult
+from torch.distributed.checkpoint.state_dict_saver import save
+from torch.distributed.checkpoint.storage import StorageWriter, WriteResult
 from torch.distributed.tensor import DTensor
 from torch.futures import Future
 from typing_extensions import override
@@ -263,7 +263,7 @@ def plan_and_copy(
     """Let DCP plan who writes what; the writer then has this process's files."""
     processes = 1 if group is None else group.size()
     with alone_is_meant():
-        dcp.save(
+        save(
             dict(tensors),
             storage_writer=writer,
             planner=SharingPlanner(processes),

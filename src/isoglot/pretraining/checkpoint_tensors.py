@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.distributed.tensor import DTensor
 
+from isoglot.pretraining.low_bit import PlainStateOptimizer
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -86,21 +88,18 @@ def optimizer_tensors(
     names = {id(weight): name for name, weight in module.named_parameters()}
     tensors: dict[str, Tensor] = {}
     scalars: dict[str, Any] = {}
-    on_host: list[str] = []
     for weight, state in optimizer.state.items():
         for key, value in state.items():
             name = f"{names[id(weight)]}|{key}"
-            if not torch.is_tensor(value):
+            if torch.is_tensor(value):
+                tensors[name] = value.detach()
+            else:
                 scalars[name] = value
-                continue
-            tensors[name] = value.detach()
-            if value.device.type == "cpu" != weight.device.type:
-                on_host.append(name)
     groups = [
         {k: v for k, v in group.items() if k != "params" and isinstance(v, int | float | bool)}
         for group in optimizer.param_groups
     ]
-    return tensors, {"state": scalars, "groups": groups, "on_host": on_host}
+    return tensors, {"state": scalars, "groups": groups}
 
 
 def set_groups(optimizer: torch.optim.Optimizer, scalars: Mapping[str, Any]) -> None:
@@ -126,7 +125,6 @@ def new_state(
         for group in optimizer.param_groups
         for weight in group["params"]
     }
-    on_host = set(scalars.get("on_host", ()))
     tensors: dict[str, Tensor] = {}
     optimizer.state.clear()
     for name in [*saved, *scalars["state"]]:
@@ -137,15 +135,22 @@ def new_state(
         if name in scalars["state"]:
             optimizer.state[weight][key] = scalars["state"][name]
             continue
-        # as torch's own optimizers have it
-        counts_on_host = key == "step" and not (group.get("fused") or group.get("capturable"))
-        device = torch.device("cpu") if name in on_host or counts_on_host else weight.device
-        tensors[name] = optimizer.state[weight][key] = _empty(weight, saved[name], device)
+        on_device = key != "step" or group.get("fused") or group.get("capturable")
+        empty = _empty(weight, saved[name], weight.device if on_device else torch.device("cpu"))
+        if isinstance(optimizer, PlainStateOptimizer):
+            empty = optimizer.restored(weight, key, empty)
+        tensors[name] = optimizer.state[weight][key] = empty
     return tensors
 
 
 def _empty(weight: Tensor, saved: SavedTensor, device: torch.device) -> Tensor:
-    """A tensor to load state into, sharded as its weight is."""
-    if isinstance(weight, DTensor) and saved.shape == tuple(weight.shape):
-        return torch.empty_like(weight.detach(), dtype=saved.dtype, device=device)
-    return torch.empty(saved.shape, dtype=saved.dtype, device=device)
+    """A tensor to load state into; one with a row for each row of its weight is sharded alike."""
+    if not isinstance(weight, DTensor) or saved.shape[:1] != tuple(weight.shape[:1]):
+        return torch.empty(saved.shape, dtype=saved.dtype, device=device)
+    local = weight.to_local()
+    own = torch.empty(local.shape[:1] + saved.shape[1:], dtype=saved.dtype, device=device)
+    stride = torch.empty(saved.shape, device="meta").stride()
+    shape = torch.Size(saved.shape)
+    return DTensor.from_local(
+        own, weight.device_mesh, weight.placements, run_check=False, shape=shape, stride=stride
+    )
