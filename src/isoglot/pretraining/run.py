@@ -26,7 +26,7 @@ from isoglot.pretraining.interruptions import StopSignal, explained_interruption
 from isoglot.pretraining.liveness import watched_processes
 from isoglot.pretraining.optimizer import make_optimizer, transfer_state
 from isoglot.pretraining.queue_warmup import warm_up_queues
-from isoglot.pretraining.records import keep_records
+from isoglot.pretraining.records import keep_records, keep_stop
 from isoglot.pretraining.requirements import check_run
 from isoglot.pretraining.resume import check_cursor, checkpoint_to_resume
 from isoglot.pretraining.runtime import (
@@ -163,6 +163,7 @@ class Run:
                     if self.watch.is_over(self.state.heldout):
                         break  # a run that has stopped early is resumed
                     if not self._train_stage(context, writers, on_step):
+                        keep_stop(self.context, step=self.state.total_steps, signal=stop.name)
                         return self._outcome(finished=False)
         finally:
             writers.close()
