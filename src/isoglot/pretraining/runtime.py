@@ -89,9 +89,15 @@ def wrap_ddp(module: TrainModule, accelerator: Accelerator) -> torch.nn.Module:
 
 def any_process(accelerator: Accelerator, flag: bool) -> bool:  # noqa: FBT001
     """Is the flag set on any process? All processes get the same answer."""
+    return any_process_each(accelerator, flag)[0]
+
+
+def any_process_each(accelerator: Accelerator, *flags: bool) -> list[bool]:
+    """Is each of these flags set on any process?"""
     if accelerator.num_processes == 1:
-        return flag
-    return bool(accelerator.reduce(torch.tensor(int(flag), device=accelerator.device)))
+        return list(flags)
+    numbers = torch.tensor([int(flag) for flag in flags], device=accelerator.device)
+    return [bool(number) for number in accelerator.reduce(numbers).tolist()]
 
 
 @contextmanager
