@@ -253,6 +253,18 @@ def grouped(batches: list[Batch], sizes: Sequence[int]) -> list[Batch]:
     return found
 
 
+def heldout_scores(
+    corpus: Corpus, variant: str, accelerator: Accelerator | None = None
+) -> dict[str, float]:
+    from tests.pretraining.test_validation import make_validation
+
+    streams = dict(STREAMS[name] for name in VARIANTS[variant])
+    shape = BatchConfig(rows=16, micro_rows=2, row_length=LENGTH // 2)
+    validation = make_validation(corpus, streams, VARIANTS[variant], shape, accelerator)
+    scores: dict[str, float] = validation(make_module(corpus, variant))
+    return scores
+
+
 def one_of_several(
     rank: int, world: int, store: str, corpus: str, groups: Sequence[Sequence[int]], folder: Path
 ) -> None:
@@ -278,4 +290,5 @@ def one_of_several(
             result, left = take_step(module, variant, batches, accelerator, wrapped)
             name = f"{variant}-{'-'.join(map(str, sizes))}-{rank}.pt"
             torch.save((result.losses, result.metrics, left), folder / name)
+        torch.save(heldout_scores(opened, variant, accelerator), folder / f"{variant}-{rank}.pt")
     torch.distributed.destroy_process_group()

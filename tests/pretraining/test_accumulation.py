@@ -33,6 +33,7 @@ from isoglot.types import Batch, Cursor
 from tests.pretraining.splits import (
     VARIANTS,
     grouped,
+    heldout_scores,
     make_module,
     obvious_step,
     one_of_several,
@@ -206,3 +207,5 @@ def test_a_step_is_the_same_on_several_processes(
             for rank in range(world):
                 name = f"{variant}-{'-'.join(map(str, sizes))}-{rank}.pt"
                 assert_same(torch.load(tmp_path / name, weights_only=True), expected)
+        scores = heldout_scores(knowing, variant)
+        assert scores == pytest.approx(torch.load(tmp_path / f"{variant}-0.pt"), rel=1e-9)
