@@ -26,6 +26,7 @@ from isoglot.objectives.base import Objective
 from isoglot.pretraining.config import PretrainConfig, objectives_of, objectives_to_fit
 from isoglot.pretraining.export import Exporter
 from isoglot.pretraining.measuring import RunMeasurer
+from isoglot.pretraining.memory_saving import build_device, save_memory
 from isoglot.pretraining.planning import make_plan, needs_plan, stored_plan
 from isoglot.pretraining.requirements import TRANSPLANTED, check_corpus, has_begun
 from isoglot.pretraining.runtime import enable_determinism
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     from isoglot.models.config import ModelConfig
     from isoglot.models.transplant.report import TransplantReport
     from isoglot.pretraining.measuring import TimeBudget
-    from isoglot.pretraining.planning import RunPlan
+    from isoglot.pretraining.memory_saving import build_device, save_memory
+from isoglot.pretraining.planning import RunPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +107,9 @@ def build_run(
     config = config if plan is None else plan.apply(config)
     if callable(recipe_text):
         recipe_text = recipe_text(asked if plan is None else plan.apply(asked))
-    module = build_train_module(model, objectives, corpus, row_length=config.batch.row_length)
+    with build_device(model, config.memory, accelerator.device):
+        module = build_train_module(model, objectives, corpus, row_length=config.batch.row_length)
+    save_memory(module, config.memory, mixed_precision=accelerator.mixed_precision)
     module.to(accelerator.device)
     exporter = Exporter(
         config=config,
