@@ -29,7 +29,12 @@ from isoglot.pretraining.measuring import RunMeasurer
 from isoglot.pretraining.planning import make_plan, needs_plan, stored_plan
 from isoglot.pretraining.requirements import TRANSPLANTED, check_corpus, has_begun
 from isoglot.pretraining.runtime import enable_determinism
-from isoglot.pretraining.stage_data import describe_missing, num_steps, with_target_languages
+from isoglot.pretraining.stage_data import (
+    describe_missing,
+    describe_order,
+    num_steps,
+    with_corpus_defaults,
+)
 from isoglot.pretraining.train_module import Seq2SeqTrainModule, TrainModule
 from isoglot.pretraining.waiting import main_process_first, wait_for_all
 from isoglot.pretraining.writers import PrepareProgress
@@ -97,7 +102,9 @@ def build_run(
     torch.manual_seed(key_of(config.seed, "weights") >> 1)
     if (missing := describe_missing(config, corpus)) is not None:
         console.print(f"[yellow]note[/]: {missing}", highlight=False, soft_wrap=True)
-    config = with_target_languages(config, corpus)
+    if (order := describe_order(config, corpus)) is not None:
+        console.print(f"[yellow]note[/]: {order}", highlight=False, soft_wrap=True)
+    config = with_corpus_defaults(config, corpus)
     objectives = prepare_objectives(config, corpus, console, accelerator)
     plan, steps, model = _resolve(
         config, asked, corpus, folder, objectives, console, accelerator, budget, resume=resume
