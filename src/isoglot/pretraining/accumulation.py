@@ -6,11 +6,12 @@ is divided by that count, so the gradient does not depend on how a step is split
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+
+from isoglot.pretraining.distributed import gradient_exchange
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -40,10 +41,10 @@ def accumulate(
     context.optimizer.zero_grad(set_to_none=True)
     for number, batch in enumerate(micro_batches):
         last = number == len(micro_batches) - 1
-        with nullcontext() if last else accelerator.no_sync(context.wrapped):
+        with gradient_exchange(context.wrapped, context.distributed, last=last):
             with accelerator.autocast():
                 found: dict[str, LossSum] = context.wrapped(batch)
-            # DDP averages gradients over processes, and the counts are those of all processes
+            # gradients are averaged over processes, and the counts are those of all processes
             loss = sum(scales[name] * part.total for name, part in found.items())
             accelerator.backward(loss * accelerator.num_processes)
         for name, part in found.items():

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch.distributed.tensor import DTensor, distribute_tensor
 
 from isoglot import json_text
 from isoglot.atomic import replace_folder
@@ -89,13 +90,20 @@ def save(
     optimizer: torch.optim.Optimizer,
     *,
     keep: int,
+    write: bool = True,
 ) -> Path:
-    """Write a checkpoint below `folder`, then remove all but the newest `keep` and the best."""
+    """Write a checkpoint below `folder`, then remove all but the newest `keep` and the best.
+
+    Where weights are split over processes, all of them call it, and one has `write` set.
+    """
     place = folder_of_step(folder, state.total_steps)
+    weights, aliases = _unshared(_whole(module.state_dict()))
+    moments, scalars = _flatten(optimizer, module)
+    moments = _whole(moments)
+    if not write:
+        return place
     try:
         with replace_folder(place, durable=True) as scratch:
-            weights, aliases = _unshared(module.state_dict())
-            moments, scalars = _flatten(optimizer, module)
             save_file(weights, scratch / _WEIGHTS)
             save_file(moments, scratch / _OPTIMIZER)
             content = {
@@ -166,7 +174,7 @@ class Checkpoint:
                 weights[alias] = weights[kept]
             if partly:
                 weights = {name: weights[name] for name in module.state_dict() if name in weights}
-            module.load_state_dict(weights)
+            module.load_state_dict(_split(weights, module.state_dict()))
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -318,12 +326,35 @@ def _restore(
     for group, saved in zip(groups, scalars["groups"], strict=True):
         # settings come from the recipe; only what the optimizer itself records is restored
         group.update({key: value for key, value in saved.items() if key not in group})
+    like = {name: dict(module.named_parameters())[name] for name in found}
+    for name, of_weight in found.items():
+        for key, value in of_weight.items():
+            if torch.is_tensor(value) and value.shape == like[name].shape:
+                of_weight[key] = _split({key: value}, {key: like[name]})[key]
     optimizer.load_state_dict(
         {
             "state": {i: found[name] for i, name in enumerate(ordered) if name in found},
             "param_groups": groups,
         }
     )
+
+
+def _whole(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors that are split over processes, gathered."""
+    return {
+        name: one.full_tensor() if isinstance(one, DTensor) else one
+        for name, one in tensors.items()
+    }
+
+
+def _split(tensors: dict[str, Tensor], like: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Whole tensors, split as others of the same names are."""
+    found = dict(tensors)
+    for name, other in like.items():
+        if name in found and isinstance(other, DTensor):
+            whole, mesh = found[name].to(other.device), other.device_mesh
+            found[name] = distribute_tensor(whole, mesh, other.placements, src_data_rank=None)
+    return found
 
 
 def _sha256(file: Path) -> str:

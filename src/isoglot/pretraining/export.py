@@ -22,6 +22,7 @@ from isoglot.corpus import Corpus
 from isoglot.errors import RecipeError
 from isoglot.models.encoder import position_table
 from isoglot.models.sentence_export import SentenceHead
+from isoglot.models.sharding import whole_weights
 from isoglot.pretraining.config import PretrainConfig, objectives_of
 from isoglot.pretraining.train_module import Seq2SeqTrainModule, TrainModule
 
@@ -40,7 +41,7 @@ LANGUAGES = "languages"
 
 @dataclass(slots=True, kw_only=True)
 class Exporter:
-    """Writes the models of a run, on the main process."""
+    """Writes the models of a run, on the main process; all processes call it."""
 
     config: PretrainConfig
     corpus: Corpus
@@ -62,17 +63,21 @@ class Exporter:
 
     def export_intermediate(self, state: TrainState) -> None:
         """Export the model of this step, if intermediate models are asked for."""
-        if self.config.export.every_steps and self._is_main_process:
-            self.export(self.folder / INTERMEDIATE / f"step-{state.total_steps:08d}", state)
+        if not self.config.export.every_steps:
+            return
+        with whole_weights(self.module, keep=self._is_main_process):
+            if self._is_main_process:
+                self.export(self.folder / INTERMEDIATE / f"step-{state.total_steps:08d}", state)
 
     def export_final(self, state: TrainState) -> tuple[Path, tuple[str, ...]]:
         """Export the final model; returns its folder and notes on what it could not hold."""
         model = self.folder / "model"
         notes: list[str] = []
-        if self._is_main_process:
-            notes = self.export(model, state)
-            self._export_sentence_transformers(model, state)
-            self._export_languages(state)
+        with whole_weights(self.module, keep=self._is_main_process):
+            if self._is_main_process:
+                notes = self.export(model, state)
+                self._export_sentence_transformers(model, state)
+                self._export_languages(state)
         if self.accelerator is not None:
             self.accelerator.wait_for_everyone()
         return model, tuple(notes)

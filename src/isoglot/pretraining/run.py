@@ -137,11 +137,12 @@ class Run:
         optimizer = None
         if self.watch.is_on:
             self.watch.check(Validation(self.context, self.config.stages[-1]).metrics)
+        # before an optimizer exists: sharding replaces the weights by parts of them
+        wrapped = compile_and_wrap(self.module, self.config, self.accelerator)
         if resume:
             optimizer = self._resume()
         else:
             self._begin()
-        wrapped = compile_and_wrap(self.module, self.config, self.accelerator)
         writers = open_writers(self.context, done=self.state.total_steps)
         try:
             with (
@@ -217,6 +218,7 @@ class Run:
             optimizer=optimizer,
             optimizer_config=self.config.optimizer_in(stage),
             loss=self.config.loss,
+            distributed=self.config.distributed,
             objectives={name: self.context.objectives[name] for name in names},
             steps=last_step,
             seed=self.config.seed,
@@ -302,13 +304,15 @@ class Run:
         return heldout is not None and heldout.best_step == self.state.total_steps
 
     def _save(self, optimizer: torch.optim.Optimizer) -> None:
-        if self.accelerator.is_main_process:
+        main = self.accelerator.is_main_process
+        if main or self.config.distributed.shards(self.accelerator.num_processes):
             checkpoint.save(
                 self.context.folder / "checkpoints",
                 self.state,
                 self.module,
                 optimizer,
                 keep=self.config.checkpoint.keep,
+                write=main,
             )
         self.accelerator.wait_for_everyone()
 

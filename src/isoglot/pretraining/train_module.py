@@ -1,4 +1,4 @@
-"""The encoder and all objectives' modules as one module, so that DDP sees every weight.
+"""The encoder and all objectives' modules as one module, so that DDP and FSDP see every weight.
 
 One forward is one micro-batch: the objectives' own passes without gradient (`before_forward`), one
 encoder pass over the rows of all objectives, the LM head once at all target positions, then each
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from isoglot.models.encoder import Encoder
+from isoglot.models.sharding import is_split, runs_together
 from isoglot.objectives.base import (
     ForwardResult,
     Inference,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from isoglot.models.encoder import States
     from isoglot.models.lm_head import TargetLosses
     from isoglot.models.seq2seq import Seq2Seq
-    from isoglot.types import Batch
+    from isoglot.types import Batch, Rows
 
 
 class TrainModule(nn.Module):
@@ -84,12 +85,17 @@ class TrainModule(nn.Module):
         self._add_zero_gradients(sums, head.losses)
         return sums
 
+    def encode(self, rows: Rows) -> States:
+        """The encoder's states, outside of a training step."""
+        states: States = self.encoder(rows)
+        return states
+
     @override
-    def compile(self, *args: Any, **kwargs: Any) -> None:
+    def compile(self, *args: Any, by_layer: bool = False, **kwargs: Any) -> None:
         """Compile the encoder, and the momentum encoders that objectives hold."""
         for module in self.modules():
             if isinstance(module, Encoder):
-                module.compile(*args, **kwargs)
+                module.compile_layers() if by_layer else module.compile(*args, **kwargs)
 
     def objective(self, name: str) -> ObjectiveModule:
         """The module of an objective."""
@@ -101,10 +107,13 @@ class TrainModule(nn.Module):
         return [weight for module in modules for weight in module.parameters()]
 
     def _add_zero_gradients(self, sums: dict[str, LossSum], losses: Tensor) -> None:
-        """Give every weight a gradient, zero if need be: DDP waits for all of them."""
+        """Give every weight a gradient, zero if need be: DDP waits for all of them.
+
+        FSDP does so for the weights that are whole now; it exchanges those of a layer that has run.
+        """
         zero = losses.sum() * 0.0
         for parameter in self.objectives.parameters():
-            if parameter.requires_grad:
+            if parameter.requires_grad and not is_split(parameter):
                 zero = zero + parameter.sum() * 0.0
         first = next(iter(sums.values()))
         first.total = first.total + zero
@@ -132,9 +141,11 @@ class Seq2SeqTrainModule(TrainModule):
             inference = Inference(self.encoder, self.seq2seq)
             self.objective(name).before_forward(name, batch, inference)
         states = self.encoder(batch.rows)
-        decoded = None
+        decoded, no_rows = None, None
         if len(batch.decoding.source_rows):
             decoded = self.seq2seq.decode(batch.decoding, states.hidden, visible_to_decoder(batch))
+        elif runs_together(self.seq2seq):
+            no_rows = self.seq2seq.decode_placeholder(batch.decoding.rows, states.hidden)
         sums = {}
         for name in present:
             found = self._target_losses(name, batch, states, decoded)
@@ -148,7 +159,7 @@ class Seq2SeqTrainModule(TrainModule):
                     decoder_states=decoded,
                 )
             )
-        self._add_zero_gradients(sums, states.hidden)
+        self._add_zero_gradients(sums, states.hidden if no_rows is None else no_rows)
         if decoded is None:
             self._add_zero_decoder_gradients(sums)
         return sums
@@ -180,7 +191,7 @@ class Seq2SeqTrainModule(TrainModule):
         """Give the decoder's weights a gradient of zero: DDP waits for all of them."""
         first = next(iter(sums.values()))
         for parameter in self.seq2seq.parameters():
-            if parameter.requires_grad:
+            if parameter.requires_grad and not is_split(parameter):
                 first.total = first.total + parameter.sum() * 0.0
 
 
