@@ -94,6 +94,21 @@ def has_files(folder: Path) -> bool:
     return folder.exists() and any(path.name != LOCK for path in folder.iterdir())
 
 
+def release_locks() -> None:
+    """Remove the lock files of this process, which is about to end without unwinding."""
+    for process, file in list(_beating):
+        if process == os.getpid():
+            _release(file)
+
+
+def lock_content(folder: Path) -> str | None:
+    """What the lock of a folder says, as this machine sees it; none if there is no lock."""
+    try:
+        return (folder / LOCK).read_text(encoding="utf-8")
+    except OSError:
+        return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Holder:
     """Who holds a lock: the content of a lock file."""

@@ -245,7 +245,7 @@ def wait_in_steps(seconds: float) -> None:
 
 def die_at_sync(number: int) -> None:
     """SIGKILL at the n-th time that something is synced to disk."""
-    sync, calls = atomic._sync, [0]
+    sync, calls = atomic.sync, [0]
 
     def counted(path: Path) -> None:
         calls[0] += 1
@@ -253,7 +253,7 @@ def die_at_sync(number: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         sync(path)
 
-    atomic._sync = counted
+    atomic.sync = counted
 
 
 if __name__ == "__main__":

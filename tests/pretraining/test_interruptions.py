@@ -10,12 +10,8 @@ import psutil
 import pytest
 from rich.console import Console
 
-from isoglot.pretraining.interruptions import (
-    SIGNALS,
-    InterruptedRunError,
-    StopSignal,
-    explained_interruptions,
-)
+from isoglot.pretraining.interruptions import SIGNALS, StopSignal, explained_interruptions
+from isoglot.pretraining.liveness import InterruptedRunError
 from isoglot.pretraining.run import pretrain
 from tests.pretraining import driver
 from tests.pretraining.test_resume import assert_same
@@ -130,7 +126,7 @@ def test_a_worker_that_ends_while_its_batch_is_read(error, told, monkeypatch):
 
 def test_lost_processes_are_told_and_other_errors_left_alone():
     lost = RuntimeError("[..gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]")
-    with pytest.raises(InterruptedRunError, match="Another process of this run has ended"):  # noqa: SIM117
+    with pytest.raises(InterruptedRunError, match="has not answered or has ended"):  # noqa: SIM117
         with explained_interruptions(2):
             raise lost
     for number, error in ((1, lost), (2, RuntimeError("shapes do not match"))):

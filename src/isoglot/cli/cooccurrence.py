@@ -9,6 +9,7 @@ import typer
 
 from isoglot.cli import app
 from isoglot.cli.console import StageProgress, print_table
+from isoglot.cli.options import CLUSTER
 from isoglot.cli.outputs import output_file, output_folder
 
 cooccurrence = typer.Typer(
@@ -19,7 +20,11 @@ app.add_typer(cooccurrence, name="cooccurrence")
 
 CORPUS = typer.Argument(..., help="A prepared corpus.")
 WORKERS = typer.Option(
-    None, min=1, max=1024, help="Number of worker threads.", show_default="the machine's cores"
+    None,
+    min=1,
+    max=1024,
+    help="Worker threads; on a cluster, tasks of one machine at a time, which share the memory.",
+    show_default="the machine's cores",
 )
 
 
@@ -35,6 +40,7 @@ def count(
         callback=output_folder,
     ),
     workers: int | None = WORKERS,
+    cluster: str = CLUSTER,
     settings: list[str] = typer.Option(
         [],
         "--set",
@@ -53,7 +59,9 @@ def count(
     config = PairConfig(**parse_settings(settings, PairConfig))
     opened, workers = Corpus.open(corpus), workers or os.cpu_count() or 1
     with StageProgress() as progress:
-        table = count_pairs(opened, config, out, workers=workers, progress=progress)
+        table = count_pairs(
+            opened, config, out, workers=workers, cluster=cluster, progress=progress
+        )
     print(f"{len(table.keys):,} pairs of {table.vocabulary_size:,} tokens; window {config.window}")
     print_table(
         ["language", "constant"],

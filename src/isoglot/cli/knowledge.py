@@ -10,6 +10,7 @@ import typer
 
 from isoglot.cli import app
 from isoglot.cli.console import describe_counts, print_table
+from isoglot.cli.options import CLUSTER
 from isoglot.cli.outputs import output_folder
 from isoglot.errors import IsoglotError
 
@@ -76,6 +77,7 @@ def extract(
         ..., "--out", "-o", help="Folder of the tables.", callback=output_folder
     ),
     workers: int = _WORKERS,
+    cluster: str = CLUSTER,
     settings: list[str] = typer.Option(
         [], "--set", help="Change a setting: path.to.setting=value. May be repeated."
     ),
@@ -94,7 +96,9 @@ def extract(
 
     config = structure(with_settings(read(file), settings), ExtractConfig)
     with StageProgress() as stages:
-        counts = run(config, out, base=file.parent, workers=workers, progress=stages)
+        counts = run(
+            config, out, base=file.parent, workers=workers, cluster=cluster, progress=stages
+        )
     _print_extracted(counts)
     print(f"\ntables: {out}")
 
@@ -141,12 +145,7 @@ def link(
         ..., "--corpus", "-c", help="A prepared corpus: gives the tokenizer, gets the store."
     ),
     workers: int = _WORKERS,
-    cluster: str | None = typer.Option(
-        None,
-        help="Ray cluster of the joins: local (started here), auto (running on this machine) or "
-        "ray://host:10001.",
-        show_default="this process",
-    ),
+    cluster: str = CLUSTER,
     settings: list[str] = typer.Option(
         [], "--set", help="Change a setting: min_relation_triples=10. May be repeated."
     ),

@@ -74,8 +74,11 @@ LANGUAGES = typer.Option(
     help="Only these languages, separated by commas (sw,hi), or a paper's set (xnli, ...).",
     show_default="all",
 )
-
-
+CLUSTER = typer.Option(
+    "local",
+    help="Where tasks run: `local` (this machine), `auto` (the Ray cluster it belongs to) or "
+    "ray://HOST:PORT.",
+)
 FETCH = typer.Option(
     False,
     "--fetch",

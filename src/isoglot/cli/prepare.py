@@ -10,6 +10,7 @@ import typer
 
 from isoglot.cli import app
 from isoglot.cli.console import describe_counts, print_table
+from isoglot.cli.options import CLUSTER
 from isoglot.cli.outputs import output_folder
 
 if TYPE_CHECKING:
@@ -48,10 +49,7 @@ def prepare(
         ..., "--out", "-o", help="Folder of the prepared corpus.", callback=output_folder
     ),
     workers: int = typer.Option(1, min=1, max=1024, help="Processes that clean and tokenize."),
-    cluster: str = typer.Option(
-        "local",
-        help="Where tasks run: `local` (this machine), `auto` (its Ray cluster) or ray://HOST:PORT.",
-    ),
+    cluster: str = CLUSTER,
     dropped: Path | None = typer.Option(
         None,
         help="Write every dropped line with its reason into this folder (JSON lines).",

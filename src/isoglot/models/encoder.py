@@ -220,6 +220,11 @@ class Encoder(nn.Module):
             one.compile()
         self._compiled = True
 
+    @property
+    def is_compiled(self) -> bool:
+        """Has `compile` been called?"""
+        return self._compiled
+
     @override
     def forward(self, rows: Rows, *, layers: bool = False) -> States:
         """Encode rows; with `layers`, keep the states of every layer.

@@ -31,6 +31,7 @@ from isoglot.pretraining.requirements import TRANSPLANTED, check_corpus, has_beg
 from isoglot.pretraining.runtime import enable_determinism
 from isoglot.pretraining.stage_data import describe_missing, num_steps, with_target_languages
 from isoglot.pretraining.train_module import Seq2SeqTrainModule, TrainModule
+from isoglot.pretraining.waiting import main_process_first, wait_for_all
 from isoglot.pretraining.writers import PrepareProgress
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def prepare_objectives(
 ) -> dict[str, Objective]:
     """The objectives of a run by name, with what they compute from the corpus."""
     # tables that an objective computes are made by one process, and kept
-    with accelerator.main_process_first():
+    with main_process_first(accelerator):
         progress = PrepareProgress(console)
         return {name: one.prepare(corpus, progress) for name, one in objectives_of(config).items()}
 
@@ -170,7 +171,7 @@ def _resolve(
     # a shape that cannot be is refused before a model is transplanted
     steps = [] if planned else count_steps(config, corpus, objectives)
     # one process transplants; a run that has begun has been transplanted
-    with accelerator.main_process_first():
+    with main_process_first(accelerator):
         transplant_now = accelerator.is_main_process and not has_begun(folder)
         model = resolve_init(config, corpus, folder, console, transplant_now=transplant_now)
     if planned:
@@ -215,7 +216,7 @@ def _plan(
         shutil.rmtree(scratch, ignore_errors=True)
     if accelerator.is_main_process:
         plan.write(folder)
-    accelerator.wait_for_everyone()
+    wait_for_all(accelerator)
     return plan
 
 

@@ -25,6 +25,7 @@ from isoglot.models.sentence_export import SentenceHead
 from isoglot.models.sharding import whole_weights
 from isoglot.pretraining.config import PretrainConfig, objectives_of
 from isoglot.pretraining.train_module import Seq2SeqTrainModule, TrainModule
+from isoglot.pretraining.waiting import wait_for_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,6 +69,7 @@ class Exporter:
         with whole_weights(self.module, keep=self._is_main_process):
             if self._is_main_process:
                 self.export(self.folder / INTERMEDIATE / f"step-{state.total_steps:08d}", state)
+        self._wait_for_all()
 
     def export_final(self, state: TrainState) -> tuple[Path, tuple[str, ...]]:
         """Export the final model; returns its folder and notes on what it could not hold."""
@@ -78,9 +80,12 @@ class Exporter:
                 notes = self.export(model, state)
                 self._export_sentence_transformers(model, state)
                 self._export_languages(state)
-        if self.accelerator is not None:
-            self.accelerator.wait_for_everyone()
+        self._wait_for_all()
         return model, tuple(notes)
+
+    def _wait_for_all(self) -> None:
+        if self.accelerator is not None:
+            wait_for_all(self.accelerator)
 
     @property
     def _is_main_process(self) -> bool:

@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from isoglot.errors import IsoglotError
+from isoglot.pretraining.liveness import InterruptedRunError, lost_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,10 +22,26 @@ if TYPE_CHECKING:
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 """Signals that save a checkpoint and end the run."""
+STOPPED_EXIT_CODE = 75
+"""Of a command that a signal has stopped and that can go on (EX_TEMPFAIL of sysexits.h)."""
 GRACE_SECONDS = 5.0
 """Signals that follow the first within this time are repetitions of it."""
 _CHILD_SECONDS = 2.0
 """Most time until the signal of a process that has ended arrives."""
+
+
+def exit_at_signals() -> None:
+    """Outside of training, SIGTERM and SIGUSR1 end this process with its exit code for a stop.
+
+    There is nothing to save: no step was taken yet, or the last one has a checkpoint. Locks are
+    released. Ctrl-C interrupts, as everywhere.
+    """
+
+    def end(_: int, __: FrameType | None) -> None:
+        raise SystemExit(STOPPED_EXIT_CODE)
+
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, end)
 
 
 class StopSignal:
@@ -46,6 +62,11 @@ class StopSignal:
         """Has this process received a signal?"""
         return self._received is not None
 
+    @property
+    def name(self) -> str:
+        """The signal that this process has received, or a sentence's beginning for another's."""
+        return self._received.name if self._received else "A signal to another process"
+
     def announce(self) -> None:
         """Says once that the run stops, also where only another process has got the signal.
 
@@ -53,9 +74,8 @@ class StopSignal:
         """
         if not self._said:
             self._said = True
-            name = self._received.name if self._received else "A signal to another process"
             self._say(
-                f"{name}: a checkpoint is saved after this step, then the run ends. "
+                f"{self.name}: a checkpoint is saved after this step, then the run ends. "
                 f"Another signal after {GRACE_SECONDS:g} s ends it at once."
             )
 
@@ -103,12 +123,14 @@ class StopSignal:
             signal.signal(number, handle)
 
 
-class InterruptedRunError(IsoglotError):
-    """A process that the run needs has ended; the last checkpoint is intact."""
-
-
 _WORKER = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\) (.*)", re.DOTALL)
-_LOST = re.compile(r"closed by peer|reset by peer|Broken pipe|Timed out|timeout|timed out")
+_LOSS_SECONDS = 2.0
+"""Most time until the first process has told who has ended."""
+_REASON = 200
+"""Characters of an error that a sentence shows."""
+_LOST = re.compile(
+    r"closed by peer|reset by peer|Broken pipe|Timed out|timeout|timed out|remote process exited"
+)
 
 
 @contextmanager
@@ -127,12 +149,24 @@ def explained_interruptions(num_processes: int) -> Iterator[None]:
     except RuntimeError as error:
         if worker := _WORKER.search(str(error)):
             raise _lost_worker(worker) from error
-        if num_processes > 1 and _LOST.search(str(error)):
-            raise InterruptedRunError(
-                "Another process of this run has ended; its own message says why. The last "
-                "checkpoint is intact: add --resume."
-            ) from error
+        if num_processes == 1:
+            raise
+        looks_lost = _LOST.search(str(error)) is not None
+        if loss := lost_process(wait_seconds=_LOSS_SECONDS if looks_lost else 0.0):
+            raise InterruptedRunError(loss.describe()) from error
+        if looks_lost:
+            raise InterruptedRunError(_unanswered(error)) from error
         raise
+
+
+def _unanswered(error: RuntimeError) -> str:
+    """The sentence for a process that has not answered, and of which no end is known."""
+    reason = _first_line(str(error))[:_REASON]
+    return (
+        f"Another process of this run has not answered or has ended ({reason}). If it was busy "
+        "with something longer, raise distributed.timeout_minutes. The last checkpoint is intact: "
+        "add --resume."
+    )
 
 
 def _lost_worker(worker: re.Match[str] | None) -> InterruptedRunError:

@@ -36,6 +36,7 @@ from isoglot.pretraining.micro_rows import (
     split_sensitive,
 )
 from isoglot.pretraining.trial_process import TrialError, TrialProcess, TrialSpec
+from isoglot.pretraining.waiting import wait_for_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -235,6 +236,7 @@ class RunMeasurer:
             own = [do()]
         except IsoglotError as error:
             own = [error]
+        wait_for_all(self.accelerator)
         together: list[T | IsoglotError] = gather_object(own)
         found: list[T] = []
         for one in together:

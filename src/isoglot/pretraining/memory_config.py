@@ -68,6 +68,11 @@ class MemoryConfig:
             f"memory.offload_optimizer is for one process or distributed.strategy: ddp, and "
             f"{strategy} shards the moments: leave it out, or use memory.moments: int8.",
         )
+        require(
+            self.weights == "float32" or strategy == "ddp",
+            f"memory.weights: bf16 is for one GPU or distributed.strategy: ddp: {strategy} splits "
+            "float32 weights over processes and computes with bf16 copies, so leave it out.",
+        )
         for optimizer in optimizers:
             require(
                 optimizer.name == "adamw" or not (self.needs_torchao or self.offload_optimizer),

@@ -1,5 +1,7 @@
 """The optimizer and its learning rate: AdamW or LAMB, warm-up, then one of four schedules.
 
+AdamW is torch's, or one that needs less memory (`low_bit.py`, `offload.py`).
+
 The learning rate is a function of the step alone, so a checkpoint needs no scheduler state.
 """
 
@@ -14,6 +16,7 @@ import torch
 
 from isoglot.errors import RecipeError, require
 from isoglot.models.sharding import is_split
+from isoglot.pretraining.memory_config import MemoryConfig
 from isoglot.ranges import AdamBeta, Probability, Range, check_ranges
 
 if TYPE_CHECKING:
@@ -83,9 +86,21 @@ def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
 
 
 def make_optimizer(
-    weights: Iterable[nn.Parameter], config: OptimizerConfig
+    weights: Iterable[nn.Parameter],
+    config: OptimizerConfig,
+    memory: MemoryConfig | None = None,
+    *,
+    seed: int = 0,
 ) -> torch.optim.Optimizer:
-    """The optimizer of the trainable ones among these weights, in two groups: decayed and not."""
+    """The optimizer of the trainable ones among these weights, in two groups: decayed and not.
+
+    Args:
+        weights: the weights of a stage; frozen ones are left out.
+        config: which optimizer.
+        memory: types of weights and moments, and where the moments are; none: torch's AdamW.
+        seed: of stochastic rounding.
+    """
+    memory = memory or MemoryConfig()
     trained = [weight for weight in weights if weight.requires_grad]
     groups = [
         {
@@ -111,6 +126,14 @@ def make_optimizer(
             groups, lr=config.learning_rate, betas=config.betas, eps=config.eps
         )
         return lamb
+    if memory.offload_optimizer:
+        from isoglot.pretraining.offload import OffloadedAdamW
+
+        return OffloadedAdamW(groups, config)
+    if memory.needs_torchao:
+        from isoglot.pretraining.low_bit import LowBitAdamW
+
+        return LowBitAdamW(groups, config, memory, seed=seed)
     return torch.optim.AdamW(
         groups, lr=config.learning_rate, betas=config.betas, eps=config.eps, fused=True
     )

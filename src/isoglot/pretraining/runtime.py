@@ -14,15 +14,17 @@ import os
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, InitProcessGroupKwargs
 
 from isoglot.atomic import replace_file
 from isoglot.errors import IsoglotError, LockedError, WriteError
 from isoglot.locks import lock_folder
 from isoglot.pretraining.distributed import share_module
+from isoglot.pretraining.waiting import wait_for_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,10 +46,15 @@ def make_accelerator(config: PretrainConfig, folder: Path) -> Accelerator:
         mixed_precision="bf16" if bf16 else "no",
         log_with=list(config.logging.trackers) or None,
         project_dir=folder,
+        kwargs_handlers=[InitProcessGroupKwargs(timeout=_timeout(config))],
     )
     if accelerator.num_processes > 1:
         _destroy_process_group_at_exit()
     return accelerator
+
+
+def _timeout(config: PretrainConfig) -> timedelta:
+    return timedelta(minutes=config.distributed.timeout_minutes)
 
 
 def compiles(config: PretrainConfig, device: torch.device) -> bool:
@@ -69,9 +76,15 @@ def compile_and_wrap(
 
 def any_process(accelerator: Accelerator, flag: bool) -> bool:  # noqa: FBT001
     """Is the flag set on any process? All processes get the same answer."""
+    return any_process_each(accelerator, flag)[0]
+
+
+def any_process_each(accelerator: Accelerator, *flags: bool) -> list[bool]:
+    """Is each of these flags set on any process?"""
     if accelerator.num_processes == 1:
-        return flag
-    return bool(accelerator.reduce(torch.tensor(int(flag), device=accelerator.device)))
+        return list(flags)
+    numbers = torch.tensor([int(flag) for flag in flags], device=accelerator.device)
+    return [bool(number) for number in accelerator.reduce(numbers).tolist()]
 
 
 @contextmanager
@@ -84,6 +97,7 @@ def lock_run(folder: Path, accelerator: Accelerator) -> Iterator[None]:
                 stack.enter_context(lock_folder(folder))
             except LockedError as error:
                 refused = error
+        wait_for_all(accelerator)  # a lock that was left behind is waited for
         if any_process(accelerator, refused is not None):
             raise refused or SystemExit(1)  # the main process says why
         yield

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +49,7 @@ from isoglot.pretraining.optimizer import (
 from isoglot.pretraining.runtime import (
     DeviceEvent,
     StepSchedule,
-    any_process,
+    any_process_each,
     gc_frozen,
     nonfinite_error,
     to_host_async,
@@ -86,6 +86,8 @@ class StageContext:
     """None: the weights of every step are needed."""
     stop: StopSignal = field(default_factory=StopSignal)
     """Asked before every step; the stage ends early once a process has been asked to stop."""
+    save_failed: Callable[[], bool] = lambda: False
+    """Asked before every step, too: could a checkpoint not be written? Then the stage ends."""
     dump_folder: Path | None = None
     """Where a batch with a non-finite loss is written."""
 
@@ -166,8 +168,11 @@ def _steps(
     previous: _LaunchedStep | None = None
     device_start = DeviceEvent(device)
     for step in range(done, context.steps):
-        if any_process(accelerator, context.stop.requested):
+        flags = context.stop.requested, context.save_failed()
+        stops, fails = any_process_each(accelerator, *flags)
+        if stops and not fails:
             context.stop.announce()
+        if stops or fails:
             break
         if previous is None:
             device_start = DeviceEvent(device)

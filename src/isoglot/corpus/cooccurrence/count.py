@@ -38,6 +38,7 @@ from isoglot.corpus.cooccurrence.runs import (
     split_into_chunks,
 )
 from isoglot.corpus.engine.runner import LOCAL, no_progress, run_tasks
+from isoglot.corpus.storage.corpus import Corpus
 from isoglot.corpus.storage.manifest import save_manifest
 from isoglot.corpus.storage.shards import FileEntry
 from isoglot.errors import CorpusError, nearest
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 
     from isoglot.corpus.cooccurrence.pair_table import PairConfig
     from isoglot.corpus.engine.runner import Pool, Progress
-    from isoglot.corpus.storage.corpus import Corpus
 
 _RUNS = "runs-"
 _VERSION = 3
@@ -71,11 +71,15 @@ def count_pairs(
     """The pair counts of a corpus's training text; counted unless the table exists.
 
     The table's folder is by default one inside the corpus. Workers, threads or processes, share the
-    memory; the machines of a Ray cluster must see the folders of corpus and counts. Where another
+    memory. On a Ray cluster (`auto` or its address), whose machines must see the folders of corpus
+    and counts, `workers` is the number of tasks that run on one machine at a time. Where another
     command is counting the same, its table is waited for.
     """
+    if cluster != LOCAL and not corpus.folder.is_absolute():
+        # workers of a cluster run in folders of their own
+        corpus = Corpus.open(corpus.folder.resolve(), verify="never")
     counted = _identity(corpus, config)
-    folder = folder or corpus.folder / FOLDER / _digest(counted)
+    folder = (folder or corpus.folder / FOLDER / _digest(counted)).absolute()
     if not (folder / MANIFEST).exists():
         with lock_file(folder, wait=True):
             # another command may have counted meanwhile
@@ -104,7 +108,7 @@ def _count(
     """Counts and writes the table, pairs.json last."""
     columns = columns_by_language(corpus, config)
     ordinary = ~corpus.vocabulary.is_special
-    tokens = ordinary_tokens(columns, ordinary, workers=workers)
+    tokens = ordinary_tokens(columns, ordinary, run)
     constants = _language_constants(tokens, config)
     languages = _languages(columns, config)
     num_tokens = sum(tokens[language] for language in languages)
@@ -129,13 +133,17 @@ def _count(
     run(
         count_chunk,
         counting,
+        name=lambda task: f"pairs of {task.chunk.ranges[0].shard.path}",
         sizes=[chunk.num_tokens for chunk in chunks],
         progress=lambda done, total: report("count pairs", done, total),
     )
     range_pairs = min(max(BLOCK_PAIRS, _PAIRS_PER_READ * len(chunks)), max_pairs)
     merging = _merge_tasks(counting, constants, corpus.vocabulary.size, range_pairs)
     pairs = run(
-        merge_range, merging, progress=lambda done, total: report("merge pairs", done, total)
+        merge_range,
+        merging,
+        name=lambda task: str(task.part),
+        progress=lambda done, total: report("merge pairs", done, total),
     )
     concatenate_parts([task.part for task in merging], folder, config.dtype, workers=workers)
     manifest = PairManifest(

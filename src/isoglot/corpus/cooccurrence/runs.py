@@ -26,7 +26,7 @@ from isoglot.errors import CorpusError, nearest
 from isoglot.types import BoolArray, LongArray
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from isoglot.corpus.storage.corpus import Corpus
 
@@ -36,6 +36,8 @@ allocator's memory, which halves the system time."""
 _NARROW = 2**32
 """Sums below this are stored in 32 bits."""
 _COPY_BYTES = 1 << 22
+_COLUMNS_PER_TASK = 16
+"""Shards of 4 million tokens whose tokens one task counts."""
 
 
 class RowRange(NamedTuple):
@@ -77,17 +79,38 @@ def columns_by_language(corpus: Corpus, config: PairConfig) -> dict[str, list[tu
     return {language: columns for language, columns in found.items() if columns}
 
 
+class TokensTask(NamedTuple):
+    """Columns of shards whose tokens are counted by any process."""
+
+    columns: tuple[tuple[Shard, str], ...]
+    ordinary: BoolArray
+
+
+def count_tokens(task: TokensTask) -> int:
+    """The tokens of some columns that are not special."""
+    return sum(
+        int(kernels.count_ordinary(shard.values(column), task.ordinary))
+        for shard, column in task.columns
+    )
+
+
 def ordinary_tokens(
-    columns: dict[str, list[tuple[Shard, str]]], ordinary: BoolArray, *, workers: int
+    columns: dict[str, list[tuple[Shard, str]]],
+    ordinary: BoolArray,
+    run: Callable[..., list[int]],
 ) -> dict[str, int]:
     """Language -> its tokens that are not special: those whose pairs are counted."""
-
-    def count(found: tuple[Shard, str]) -> int:
-        shard, column = found
-        return int(kernels.count_ordinary(shard.values(column), ordinary))
-
-    with ThreadPoolExecutor(workers) as pool:
-        return {language: sum(pool.map(count, found)) for language, found in columns.items()}
+    tasks, languages = [], []
+    for language, found in columns.items():
+        for first in range(0, len(found), _COLUMNS_PER_TASK):
+            part = tuple(found[first : first + _COLUMNS_PER_TASK])
+            tasks.append(TokensTask(part, ordinary))
+            languages.append(language)
+    total = dict.fromkeys(columns, 0)
+    counts = run(count_tokens, tasks, name=lambda task: f"tokens of {task.columns[0][0].path}")
+    for language, tokens in zip(languages, counts, strict=True):
+        total[language] += tokens
+    return total
 
 
 def split_into_chunks(

@@ -6,7 +6,7 @@
 
 A task is a dataclass that holds everything its function reads, so neither the number of workers nor
 the machine changes what is written. Tasks run in this process, in threads, in spawned processes or
-on a Ray cluster (`isoglot.corpus.engine.workers`), the largest first. With a `TaskCache`, an
+on a Ray cluster (`workers`, `cluster`), the largest first. With a `TaskCache`, an
 interrupted stage continues where it stopped.
 """
 
@@ -27,7 +27,8 @@ import cattrs
 
 from isoglot import __version__, json_text
 from isoglot.atomic import write_errors, write_json
-from isoglot.corpus.engine.workers import connected, run_in_processes, run_on_cluster
+from isoglot.corpus.engine.cluster import connected, run_on_cluster
+from isoglot.corpus.engine.workers import run_in_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -92,6 +93,7 @@ class StageRunner:
         sizes: Sequence[int] | None = None,
         cache: TaskCache[Task, Result] | None = None,
         small: bool = False,
+        pool: Pool = "processes",
     ) -> list[Result]:
         """The results of a stage, as `run_tasks`; `small` stages run in this process."""
         started = time.monotonic()
@@ -100,6 +102,7 @@ class StageRunner:
             tasks,
             workers=1 if small else self.workers,
             cluster=LOCAL if small else self.cluster,
+            pool=pool,
             name=name,
             sizes=sizes,
             cache=cache,

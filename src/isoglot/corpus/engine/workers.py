@@ -1,9 +1,8 @@
-"""Workers that may be killed (by the kernel, for lack of memory): processes, or a Ray cluster.
+"""Worker processes that may be killed (by the kernel, for lack of memory).
 
 The pools of the standard library fail as a whole when a process dies, without naming its task. Here
 each process has a pipe and one task at a time: the task of a process that dies goes to a new one,
-and a task whose workers die three times is named in the error. The machines of a Ray cluster
-(`pip install 'isoglot[cluster]'`) see the same files.
+and a task whose workers die three times is named in the error.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import multiprocessing
 import os
 import signal
 import traceback
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -59,7 +58,7 @@ def run_in_processes(
                 index = worker.task
                 assert index is not None
                 try:
-                    result = worker.result()
+                    result = worker.result(name(tasks[index]))
                 except (EOFError, ConnectionError):
                     deaths[index] = deaths.get(index, 0) + 1
                     if deaths[index] == MAX_ATTEMPTS:
@@ -101,12 +100,12 @@ class _Worker:
         with suppress(ConnectionError):
             self.pipe.send(tasks[index])
 
-    def result(self) -> Any:
+    def result(self, name: str) -> Any:
         """The result of the task; raises what the task raised."""
         outcome, error = self.pipe.recv()
         self.task = None
         if error is not None:
-            raise error
+            raise error if isinstance(error, IsoglotError) else task_error(name, error)
         return outcome
 
     def end(self) -> None:
@@ -132,7 +131,7 @@ def _serve(pipe: Connection, function: Callable[[Any], Any]) -> None:
         try:
             answer = (function(task), None)
         except Exception as error:
-            answer = (None, _portable(error))
+            answer = (None, portable_error(error))
         try:
             pipe.send(answer)
         except ConnectionError:
@@ -140,79 +139,14 @@ def _serve(pipe: Connection, function: Callable[[Any], Any]) -> None:
             return
 
 
-def _portable(error: Exception) -> Exception:
-    """The error in a form that pickles, with its traceback in the message."""
+def portable_error(error: Exception) -> Exception:
+    """The error in a form that pickles: a user's as it is, one of ours as its traceback."""
     if isinstance(error, IsoglotError):
         error.__cause__ = error.__context__ = None
         return error
-    return RuntimeError("a task failed:\n" + "".join(traceback.format_exception(error)))
+    return RuntimeError("".join(traceback.format_exception(error)))
 
 
-@contextmanager
-def connected(address: str) -> Iterator[None]:
-    """A connection to a cluster for the block; an existing one is used and kept."""
-    started = connect(address)
-    try:
-        yield
-    finally:
-        if started:
-            import ray
-
-            ray.shutdown()
-
-
-def connect(address: str | None) -> bool:
-    """Connects this process to a cluster (None: one started here); False if it already is."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-    except ImportError as error:
-        raise CorpusError(
-            f"--cluster {address}: needs Ray. Run: pip install 'isoglot[cluster]'"
-        ) from error
-    if ray.is_initialized():
-        return False
-    try:
-        ray.init(address=address, log_to_driver=False, logging_level="error")
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise CorpusError(
-            f"--cluster {address}: no Ray cluster answers there. Start one with `ray start --head` "
-            "(and `ray start --address=...` on the other machines), or leave --cluster out."
-        ) from error
-    return True
-
-
-def run_on_cluster(
-    function: Callable[[Task], Result],
-    tasks: Sequence[Task],
-    order: Sequence[int],
-    name: Callable[[Task], str],
-) -> Iterator[tuple[int, Result]]:
-    """The index and the result of each task of `order`, as they finish."""
-    import ray
-
-    remote = ray.remote(max_retries=MAX_ATTEMPTS - 1)(_call)
-    shared = ray.put(function)
-    waiting = {remote.remote(shared, tasks[index]): index for index in order}
-    try:
-        while waiting:
-            ready, _ = ray.wait(list(waiting))
-            for reference in ready:
-                index = waiting.pop(reference)
-                try:
-                    result = ray.get(reference)
-                except ray.exceptions.RayTaskError as error:
-                    # the error of the task itself, without Ray's wrapping
-                    cause = getattr(error, "cause", error)
-                    raise (cause if isinstance(cause, IsoglotError) else error) from None
-                except ray.exceptions.RayError:
-                    raise worker_killed(name(tasks[index])) from None
-                yield index, result
-    finally:
-        for reference in waiting:
-            ray.cancel(reference, force=True)
-
-
-def _call(function: Callable[[Task], Result], task: Task) -> Result:
-    """One task on the cluster; Ray sends the function itself once."""
-    return function(task)
+def task_error(name: str, error: Exception) -> RuntimeError:
+    """The error for a task that raised one of ours (`portable_error`)."""
+    return RuntimeError(f"{name}: a task failed; finished work is kept.\n{error}")

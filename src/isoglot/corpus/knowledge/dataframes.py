@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from isoglot.atomic import replace_folder, write_errors
+from isoglot.corpus.engine.cluster import connect
+from isoglot.corpus.engine.runner import LOCAL
 from isoglot.errors import IsoglotError
 
 if TYPE_CHECKING:
@@ -24,29 +26,27 @@ SHARD = "shard"
 
 EMPTY = "empty.parquet"
 """The file in a written folder that has no rows, for the schema."""
-_chosen: list[str | None] = []
+_chosen: list[str] = []
 
 
-def choose_engine(cluster: str | None = None) -> None:
+def choose_engine(cluster: str = LOCAL) -> None:
     """Sets where the dataframes of this process run; a second, different choice is refused.
 
-    `cluster` is None for this process itself, `local` for a Ray started here, `auto` for the Ray
-    that runs on this machine, or the address of one (`ray://host:10001`).
+    `cluster` is `local` for this process itself, `auto` for the Ray cluster that this machine
+    belongs to, or the address of one (`ray://host:10001`).
     """
     if _chosen:
         if _chosen[0] != cluster:
             raise IsoglotError(
-                f"Joins of this process run on {_chosen[0] or 'this machine'} already and cannot "
-                f"move to {cluster or 'this machine'}. Start another process."
+                f"Joins of this process run on {_chosen[0]!r} already and cannot move to "
+                f"{cluster!r}. Start another process."
             )
         return
     daft = _daft()
-    if cluster is None:
+    if cluster == LOCAL:
         daft.set_runner_native()
     else:
-        from isoglot.corpus.engine.workers import connect
-
-        connect(None if cluster == "local" else cluster)
+        connect(cluster)
         daft.set_runner_ray(noop_if_initialized=True)
     _chosen.append(cluster)
 
@@ -79,7 +79,7 @@ def write(frame: Any, folder: Path, *, by: str | None = None) -> None:
         columns = frame.exclude(by) if by is not None else frame
         pq.write_table(columns.schema().to_pyarrow_schema().empty_table(), partial / EMPTY)
         # on a cluster each partition writes its own files: bring the rows of a shard together first
-        rows = frame if by is None or _chosen == [None] else frame.repartition(None, by)
+        rows = frame if by is None or _chosen == [LOCAL] else frame.repartition(None, by)
         rows.write_parquet(
             str(partial), compression="zstd", partition_cols=None if by is None else [by]
         )

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from isoglot.atomic import PARTIAL, replace_file, write_bytes, write_errors, write_text
-from isoglot.corpus.engine.runner import TaskCache, no_progress, run_tasks
+from isoglot.corpus.engine.runner import LOCAL, TaskCache, no_progress, run_tasks
 from isoglot.corpus.knowledge.extract_plan import (
     WORK,
     Planner,
@@ -38,6 +38,8 @@ from isoglot.locks import has_files, lock_folder
 from isoglot.ranges import Range, check_ranges
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from isoglot.corpus.engine.runner import Progress
 
 _MAX_FAULTS = 20
@@ -67,38 +69,47 @@ def extract(
     *,
     base: Path | str = ".",
     workers: int = 1,
+    cluster: str = LOCAL,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Extracts the dumps into the folder `output`; gives the content of counts.json.
 
     Paths in the settings are relative to `base`. Finished tasks of an earlier run are kept; tables
-    of other settings or other dumps are replaced.
+    of other settings or other dumps are replaced. `cluster` is `local` (this machine), `auto` or
+    the address of a Ray cluster whose machines see the same files.
     """
     config = _with_codes(config)
-    languages, output = _check(config), Path(output)
+    languages, output, base = _check(config), Path(output), Path(base)
+    if cluster != LOCAL:
+        # workers of a cluster run in folders of their own
+        output, base = output.resolve(), base.resolve()
     with lock_folder(output):
-        return _extract(config, languages, output, Path(base), workers, progress or no_progress)
+        run = partial(run_tasks, workers=workers, cluster=cluster)
+        planner = _planner(config, output, base, workers)
+        return _extract(config, languages, planner, run, progress or no_progress)
+
+
+def _planner(config: ExtractConfig, output: Path, base: Path, threads: int) -> Planner:
+    slice_bytes = max(int(config.slice_megabytes * 1e6), 1)
+    return Planner(output=output, base=base, slice_bytes=slice_bytes, threads=threads)
 
 
 def _extract(
     config: ExtractConfig,
     languages: tuple[str, ...],
-    output: Path,
-    base: Path,
-    workers: int,
+    planner: Planner,
+    run: Callable[..., list[dict[str, Any]]],
     report: Progress,
 ) -> dict[str, Any]:
+    output = planner.output
     _claim(output)
-    slice_bytes = max(int(config.slice_megabytes * 1e6), 1)
-    planner = Planner(output=output, base=base, slice_bytes=slice_bytes, threads=workers)
     tasks = _plan(config, languages, planner, report)
     _clear(output, tasks)
     joined = frozenset(code for code in config.wikipedia if _is_joined(output, code, tasks))
-    counts = run_tasks(
+    counts = run(
         run_slice,
         tasks,
-        workers=workers,
-        name=attrgetter("name"),
+        name=lambda task: f"{task.file} ({task.name})",
         sizes=[task.size for task in tasks],
         cache=TaskCache(
             output / WORK / "finished",

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from isoglot import __version__
 from isoglot.corpus.cleaning.clean_text import remove_others
+from isoglot.corpus.engine.cluster import connected
 from isoglot.corpus.engine.runner import LOCAL, StageRunner, Timings, no_progress
-from isoglot.corpus.engine.workers import connected
 from isoglot.corpus.pipeline.plan import WORK, clear_output, finish_output, make_plan
 from isoglot.corpus.pipeline.stages import (
     clean_all,

@@ -347,10 +347,11 @@ def test_shards_and_workers_change_nothing(tmp_path, prepared, wiki):
 
 RAY = """
 import sys
-from isoglot.corpus.knowledge.link.run import LinkConfig, link
-about = link(LinkConfig(heldout_share=0.2, languages=("de",)), *sys.argv[1:], cluster="local")
-print(about.fingerprint)
 import ray
+from isoglot.corpus.knowledge.link.run import LinkConfig, link
+ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+about = link(LinkConfig(heldout_share=0.2, languages=("de",)), *sys.argv[1:], cluster="auto")
+print(about.fingerprint)
 ray.shutdown()
 """
 

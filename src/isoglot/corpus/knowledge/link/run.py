@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from isoglot.atomic import write_bytes, write_errors, write_text
-from isoglot.corpus.engine.runner import StageRunner, no_progress
+from isoglot.corpus.engine.runner import LOCAL, StageRunner, no_progress
 from isoglot.corpus.knowledge import dataframes
 from isoglot.corpus.knowledge.extract_tables import ExtractedTables, shard_number
 from isoglot.corpus.knowledge.link import joins
@@ -79,14 +79,18 @@ def link(
     corpus: Path | str,
     *,
     workers: int = 1,
-    cluster: str | None = None,
+    cluster: str = LOCAL,
     progress: Progress | None = None,
 ) -> KnowledgeManifest:
     """Links the tables of `extract` and writes a corpus's knowledge store, unless up to date.
 
-    `workers` processes tokenize; `cluster` says where joins run (`dataframes.choose_engine`).
+    `workers` processes tokenize. `cluster` is `local`, or `auto` or the address of a Ray cluster
+    whose machines see the same files: joins and tokenization then run there.
     """
     report = progress or no_progress
+    if cluster != LOCAL:
+        # workers of a cluster run in folders of their own
+        tables, corpus = Path(tables).resolve(), Path(corpus).resolve()
     found = ExtractedTables.open(Path(tables), config.languages)
     found.check_heldout(config.heldout_share, config.heldout_seed)
     opened = Corpus.open(corpus, verify="never")
@@ -100,7 +104,7 @@ def link(
     with lock_folder(opened.folder):
         work = _work_folder(opened, settings)
         stages = Stages(found, opened, config, work)
-        stages.run(StageRunner(work=work, workers=workers, progress=report))
+        stages.run(StageRunner(work=work, workers=workers, cluster=cluster, progress=report))
         manifest = write_store(stages, settings, report)
         with write_errors(work):
             shutil.rmtree(work)
@@ -148,14 +152,14 @@ class Stages:
             self._page_entities(language)
         report("titles", len(languages), len(languages))
         pages = [task for language in languages for task in self._describe_tasks(language)]
-        runner.run("descriptions", describe, pages)
+        runner.run("descriptions", describe, pages, name=lambda task: str(task.pages))
         self._entities()
         for number, language in enumerate(languages):
             report("links", number, len(languages))
             self._link_entities(language)
         report("links", len(languages), len(languages))
         texts = [task for language in languages for task in self._mention_tasks(language)]
-        runner.run("mentions", mention, texts)
+        runner.run("mentions", mention, texts, name=lambda task: str(task.sentences))
         report("triples", 0, 1)
         if not self.triples_folder.is_dir():
             triples = joins.triple_status(self.claims(), self.known_items())

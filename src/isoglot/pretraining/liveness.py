@@ -1,0 +1,310 @@
+"""A process of a run that ends makes all others end within seconds, with a sentence.
+
+torchrun ends the processes of its own machine when one is killed, and gloo reports a connection
+that was closed. NCCL, other machines and launchers without an agent (srun, mpirun) do not: the
+others would wait until `distributed.timeout_minutes` is over. So each process keeps a connection
+to the first one, which nothing is sent over until somebody leaves:
+
+    rank 1 ---+
+    rank 2 ---+--- rank 0     the kernel closes the connections of a process that ends, however it
+    rank 3 ---+               ends; rank 0 tells the others who it was
+
+Keep-alive probes of the kernel find a machine that is lost (25 s). A process that is only slow, or
+holds Python's lock for minutes, answers them: it is not taken for dead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import ipaddress
+import json
+import os
+import secrets
+import selectors
+import socket
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import torch.distributed
+from typing_extensions import override
+
+from isoglot.errors import IsoglotError
+from isoglot.locks import release_locks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from accelerate import Accelerator
+    from torch.distributed import Store  # type: ignore[attr-defined]
+
+_GRACE_SECONDS = 5.0
+"""Time for this process to end by itself once another one is lost; then it is ended."""
+_CONNECT_SECONDS = 60.0
+"""Time for the connection to the first process; without one, the run goes on unwatched."""
+_KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+"""A machine that is lost is noticed after 10 + 3 × 5 s."""
+_LINE_BYTES = 4096
+"""Longest message."""
+
+
+class InterruptedRunError(IsoglotError):
+    """A process that the run needs has ended; the last checkpoint is intact."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """A process that has ended before the run was over."""
+
+    rank: int
+    host: str
+    reason: str | None = None
+    """Its own error; none if it could not say any more."""
+
+    def describe(self) -> str:
+        """The sentence for the others."""
+        why = self.reason or (
+            "it was killed, or its machine was lost; mostly memory had run out, or the scheduler "
+            "took the machine"
+        )
+        return (
+            f"Rank {self.rank} on {self.host} has ended: {why.rstrip('.')}. This process ends "
+            "because of it. The last checkpoint is intact: add --resume."
+        )
+
+
+def group_store() -> Store:
+    """The key-value store by which the processes of the group have found each other."""
+    return torch.distributed.distributed_c10d._get_default_store()  # noqa: SLF001
+
+
+@contextmanager
+def watched_processes(accelerator: Accelerator) -> Iterator[None]:
+    """Inside the block, this process ends within seconds of any other process of the run."""
+    if accelerator.num_processes == 1:
+        yield
+        return
+    watch = _Hub(accelerator) if accelerator.is_main_process else _Spoke(accelerator)
+    _watches.add(watch)
+    watch.start()
+    try:
+        yield
+    except SystemExit as end:
+        # 1: another process has said why, to all; otherwise a signal has ended this one
+        watch.leave(None if end.code == 1 else "a signal has stopped it before the first step")
+        raise
+    except BaseException as error:
+        watch.leave(str(error).strip().split("\n")[0][:1000] or type(error).__name__)
+        raise
+    else:
+        watch.leave(None)
+    finally:
+        _watches.discard(watch)
+
+
+def lost_process(wait_seconds: float = 0.0) -> Loss | None:
+    """The process of the run that has ended, if one has; it is waited for so long."""
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        for watch in list(_watches):
+            if watch.lost is not None:
+                return watch.lost
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(0.02)
+
+
+def raise_if_lost() -> None:
+    """End with a sentence if a process of the run has ended.
+
+    Raises:
+        InterruptedRunError: one has.
+    """
+    if (loss := lost_process()) is not None:
+        raise InterruptedRunError(loss.describe())
+
+
+class _Watch(threading.Thread):
+    """One process's end of the connections: reads until a process is lost or this one leaves."""
+
+    def __init__(self, accelerator: Accelerator) -> None:
+        super().__init__(name="isoglot-liveness", daemon=True)
+        self.rank, self.host = accelerator.process_index, socket.gethostname()
+        self.lost: Loss | None = None
+        self._left = threading.Event()
+        self._store = group_store()
+        self._key = f"isoglot/watch/{_next_number()}"
+        # poll has no handle of its own, which a forked loader worker would share
+        self._selector = selectors.PollSelector()
+        self._peers: dict[socket.socket, tuple[int, str]] = {}
+        _close_in_forked_children()
+
+    def leave(self, reason: str | None) -> None:
+        """Tell the others that this process leaves, and whether because of an error."""
+        said = {"left": True} if reason is None else {"reason": reason}
+        self._left.set()
+        for peer in list(self._peers):
+            _send(peer, said | {"rank": self.rank, "host": self.host})
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections, of this process only."""
+        for peer in list(self._peers):
+            peer.close()
+
+    @override
+    def run(self) -> None:
+        """Watch; if a process is lost and this one does not end by itself, end it."""
+        try:
+            self._watch()
+        except (OSError, ValueError, RuntimeError) as error:
+            if not self._left.is_set():
+                sys.stderr.write(
+                    f"note: rank {self.rank} on {self.host} is not watched ({error}): the others "
+                    "notice its end after distributed.timeout_minutes at the latest.\n"
+                )
+        if self.lost is None or self._left.wait(_GRACE_SECONDS):
+            return
+        sys.stderr.write(f"isoglot: {self.lost.describe()}\n")
+        sys.stderr.flush()
+        release_locks()
+        os._exit(1)
+
+    def _watch(self) -> None:
+        raise NotImplementedError
+
+    def _add(self, peer: socket.socket, rank: int, host: str) -> None:
+        for name, value in _KEEPALIVE.items():
+            if hasattr(socket, name):
+                peer.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._peers[peer] = rank, host
+        self._selector.register(peer, selectors.EVENT_READ)
+
+    def _drop(self, peer: socket.socket) -> None:
+        self._selector.unregister(peer)
+        del self._peers[peer]
+        peer.close()
+
+    def _loss(self, peer: socket.socket) -> Loss | None:
+        """What a peer that has something to read says: who is lost, or that it leaves (none)."""
+        rank, host = self._peers[peer]
+        said = _receive(peer)
+        self._drop(peer)
+        if said.get("left") or self._left.is_set():
+            return None
+        reason = said.get("reason")
+        return Loss(
+            rank=int(said.get("rank", rank)), host=str(said.get("host", host)), reason=reason
+        )
+
+
+class _Hub(_Watch):
+    """The first process: all others are connected to it."""
+
+    @override
+    def _watch(self) -> None:
+        token = secrets.token_hex(16)
+        with _listen() as server:
+            place = {"address": _own_address(), "port": server.getsockname()[1]}
+            self._store.set(self._key, json.dumps(place | {"host": self.host, "token": token}))
+            self._selector.register(server, selectors.EVENT_READ)
+            while self.lost is None and not self._left.is_set():
+                for key, _ in self._selector.select(timeout=0.5):
+                    if key.fileobj is server:
+                        self._accept(server, token)
+                    elif self.lost is None:
+                        self.lost = self._loss(key.fileobj)  # type: ignore[arg-type]
+        if self.lost is not None:
+            for peer in list(self._peers):
+                _send(peer, {"lost": True, **asdict(self.lost)})
+
+    def _accept(self, server: socket.socket, token: str) -> None:
+        peer, _ = server.accept()
+        peer.settimeout(5.0)
+        hello = _receive(peer)
+        if hello.get("token") == token:
+            self._add(peer, int(hello["rank"]), str(hello["host"]))
+        else:
+            peer.close()  # somebody else
+
+
+class _Spoke(_Watch):
+    """Any other process."""
+
+    @override
+    def _watch(self) -> None:
+        deadline = time.monotonic() + _CONNECT_SECONDS
+        while not self._store.check([self._key]):
+            if time.monotonic() > deadline or self._left.wait(0.05):
+                return
+        there = json.loads(self._store.get(self._key))
+        peer = socket.create_connection((there["address"], there["port"]), _CONNECT_SECONDS)
+        _send(peer, {"token": there["token"], "rank": self.rank, "host": self.host})
+        self._add(peer, 0, there["host"])
+        while self.lost is None and self._peers and not self._left.is_set():
+            if self._selector.select(timeout=0.5):
+                self.lost = self._loss(peer)
+
+
+_watches: set[_Watch] = set()
+_numbers = iter(range(sys.maxsize))
+
+
+def _next_number() -> int:
+    """The same on every process for the same run: all call this in the same order."""
+    return next(_numbers)
+
+
+@functools.cache
+def _close_in_forked_children() -> None:
+    """A forked loader worker would keep the connection of its killed parent open."""
+
+    def close() -> None:
+        for watch in list(_watches):
+            watch.close()
+
+    os.register_at_fork(after_in_child=close)
+
+
+def _send(peer: socket.socket, said: dict[str, object]) -> None:
+    with contextlib.suppress(OSError):  # it has ended itself
+        peer.settimeout(5.0)
+        peer.sendall(json.dumps(said).encode()[: _LINE_BYTES - 1] + b"\n")
+
+
+def _receive(peer: socket.socket) -> dict[str, str]:
+    """One message; empty if the connection was closed, or what came is none."""
+    line = b""
+    try:
+        while not line.endswith(b"\n") and len(line) < _LINE_BYTES:
+            more = peer.recv(_LINE_BYTES)
+            if not more:
+                break
+            line += more
+        said = json.loads(line.split(b"\n")[0])
+    except (OSError, ValueError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _listen() -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    return socket.create_server(("", 0))
+
+
+def _own_address() -> str:
+    """The address by which other machines reach this one: that of the way to the group's store."""
+    master = os.environ.get("MASTER_ADDR", socket.gethostname())
+    port = int(os.environ.get("MASTER_PORT", "29500"))
+    kind, _, _, _, place = socket.getaddrinfo(master, port, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(kind, socket.SOCK_DGRAM) as probe:
+        probe.connect(place)  # sends nothing
+        own = str(probe.getsockname()[0])
+    # the store is on this machine, whose name others know
+    return master if ipaddress.ip_address(own).is_loopback else own
