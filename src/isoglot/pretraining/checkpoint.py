@@ -94,6 +94,7 @@ class TrainState:
     def content(self) -> dict[str, Any]:
         """What state.json has of it."""
         content = asdict(self)
+        content["cursor"]["pending"] = list(map(list, self.cursor.pending))
         if self.heldout is None:
             del content["heldout"]
         return content
