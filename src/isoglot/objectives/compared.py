@@ -179,7 +179,7 @@ class StepLoss:
         """What the token losses of a micro-batch add to the loss."""
         if self.token_factor is None or micro.token_loss is None:
             return 0.0
-        return self.token_factor * micro.token_loss
+        return self.token_factor.to(micro.token_loss.dtype) * micro.token_loss
 
 
 def zero_with_gradient(tensors: Sequence[Tensor], gradients: Sequence[Tensor]) -> Tensor:

@@ -154,7 +154,7 @@ class EntityContrast(DescriptionContrast):
 
     @override
     def token_factor(self, examples: Compared) -> Tensor:
-        return len(examples) / examples.shared[_TOKENS].sum().clamp(min=1)
+        return len(examples) / examples.shared[_TOKENS].sum().clamp(min=1).double()
 
     def _released(self, queries: Tensor, keys: Tensor, examples: Compared) -> ContrastResult:
         """The released code's negatives: the other queries, the other keys and the queue."""
