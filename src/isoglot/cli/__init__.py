@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from importlib import import_module
@@ -44,6 +45,8 @@ _MODULES = tuple(name for name in _COMMANDS if name != "vocabulary")  # in trans
 
 
 _HELP = {"-h", "--help"}
+_NOISY = ("torchao", "torch.utils._pytree")
+"""transformers imports torchao where it is installed, which warns of kernels that nobody uses."""
 
 
 class _OrderedGroup(TyperGroup):
@@ -102,6 +105,8 @@ def main() -> None:
     That is an `IsoglotError`, a fault of the disk from whichever library, and an error of the
     system that names a file.
     """
+    for name in _NOISY:
+        logging.getLogger(name).setLevel(logging.ERROR)
     load_commands(sys.argv[1] if len(sys.argv) > 1 else None)
     if _HELP & set(sys.argv):
         help_table.install()
