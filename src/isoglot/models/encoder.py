@@ -38,6 +38,7 @@ from isoglot.models.optimizations import (
     configure_dropout,
 )
 from isoglot.models.packing_check import check_packing
+from isoglot.models.sharding import transformer_layers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -205,6 +206,18 @@ class Encoder(nn.Module):
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile the base model in place; masks and the LM head stay outside."""
         self.model.base_model.compile(*args, **kwargs)
+        self._compiled = True
+
+    def compile_layers(self) -> None:
+        """Compile each child and each transformer layer by itself, as sharded layers need."""
+        layers = transformer_layers(self.model.base_model)
+        others = [
+            child
+            for child in self.model.base_model.children()
+            if not transformer_layers(child) and any(True for _ in child.parameters())
+        ]
+        for one in (*others, *layers):
+            one.compile()
         self._compiled = True
 
     @property

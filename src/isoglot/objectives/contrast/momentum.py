@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 from typing_extensions import override
 
+from isoglot.models.sharding import local_part
 from isoglot.objectives.compared import Compared, StepModule
 from isoglot.objectives.contrast.info_nce import NO_ITEM, Negatives
 from isoglot.objectives.gathering import gather_micro_batches
@@ -93,8 +94,10 @@ class MomentumEncoder(nn.Module):
         self.num_updates += 1
 
     def _weights(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        """Of both, the parts that this process holds."""
         (original,) = self._original
-        return list(self.module.parameters()), list(original.parameters())
+        own, theirs = self.module.parameters(), original.parameters()
+        return [local_part(one.detach()) for one in own], [local_part(one) for one in theirs]
 
     @override
     def forward(self, *args: Any, **kwargs: Any) -> Any:
