@@ -15,6 +15,7 @@ import torch
 from isoglot.batching.loader import Loader, open_streams
 from isoglot.batching.mixture import key_of
 from isoglot.batching.streams.base import OverlongError
+from isoglot.models.sharding import runs_together
 from isoglot.pretraining.accumulation import compared_over_step
 from isoglot.pretraining.heldout_contrast import heldout_contrast
 from isoglot.pretraining.heldout_retrieval import HeldoutRetrieval
@@ -85,7 +86,7 @@ class Validation:
         module.eval()
         with _fixed_seed(self._accelerator):
             sums = self._sums(module)
-            retrieval = self._retrieval(module.encoder)
+            retrieval = self._retrieval(module)
         module.train(was_training)
         if self._accelerator.num_processes > 1:
             sums = self._accelerator.reduce(sums.to(self._accelerator.device)).cpu()
@@ -93,6 +94,7 @@ class Validation:
 
     def _sums(self, module: TrainModule) -> torch.Tensor:
         """(loaders, 2 + metrics): the sums of losses, of targets and of each metric."""
+        together = runs_together(module)
         sums = torch.zeros(len(self._loaders), 2 + len(_METRICS), dtype=torch.float64)
         for number, (name, _, _, loader) in enumerate(self._loaders):
             if compared_over_step(module, [name]):
@@ -101,10 +103,13 @@ class Validation:
                 if compared is not None:
                     sums[number] = _row(compared, count)
                 continue
-            for batch in loader.single_pass(self._max_examples):
+            for batch, is_own in loader.single_pass_together(self._max_examples):
+                if not (is_own or together):
+                    continue
                 with self._accelerator.autocast():
                     found = module(batch.to(self._accelerator.device))[name]
-                sums[number] += _row(found, batch.num_targets[name])
+                if is_own:
+                    sums[number] += _row(found, batch.num_targets[name])
         return sums
 
     def _scores(self, sums: torch.Tensor) -> dict[str, float]:
