@@ -13,6 +13,7 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -28,6 +29,7 @@ from isoglot.corpus.tokenization import sentencepiece
 from isoglot.corpus.tokenization.encode import TokenizerInfo
 from isoglot.corpus.tokenization.hf_tokenizer import save_hf_tokenizer, train_word_level
 from isoglot.corpus.tokenization.pretokenization import Method, Pretokenizer
+from isoglot.corpus.tokenization.unigram import encodes_unigram
 from isoglot.corpus.tokenization.vocabulary import (
     derive_vocabulary,
     open_tokenizer,
@@ -39,6 +41,8 @@ from isoglot.ranges import Range, Seed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+_COMPARED = 200
+"""Sentences of a language on which two encoders are compared."""
 _BYTE_TOKEN = re.compile(r"<0x[0-9A-F]{2}>")
 
 
@@ -139,7 +143,10 @@ def build_tokenizer(task: TokenizerTask) -> BuiltTokenizer:
     files = tuple(
         FileEntry.of(path, f"{TOKENIZER_FOLDER}/{path.name}") for path in sorted(folder.iterdir())
     )
-    unknown = tokenizer.unk_token_id
+    unknown, is_sentencepiece = (
+        tokenizer.unk_token_id,
+        (folder / sentencepiece.MODEL_FILE).is_file(),
+    )
     return BuiltTokenizer(
         entry=TokenizerEntry(
             fingerprint=tokenizer_fingerprint(tokenizer, vocabulary, task.pretokenize),
@@ -149,7 +156,8 @@ def build_tokenizer(task: TokenizerTask) -> BuiltTokenizer:
         info=TokenizerInfo(
             folder=folder,
             sha256=sha256("".join(file.sha256 for file in files).encode()).hexdigest(),
-            sentencepiece=(folder / sentencepiece.MODEL_FILE).is_file(),
+            sentencepiece=is_sentencepiece,
+            unigram=not is_sentencepiece and encodes_unigram(folder, first_sentences(task.slices)),
             special=tuple(index for index in vocabulary.special if index != unknown),
             unknown=unknown,
             byte_tokens=byte_token_ids(tokenizer.get_vocab()),
@@ -169,6 +177,17 @@ def train_tokenizer(
     write_bytes(folder / sentencepiece.MODEL_FILE, model)
     converted = sentencepiece.to_hf_model(model, config.model, byte_fallback=config.byte_fallback)
     save_hf_tokenizer(converted, folder, form)
+
+
+def first_sentences(slices: Sequence[TextSlice]) -> list[str]:
+    """Some sentences of every language, to compare encoders on."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for part in slices:
+        if all(len(found[code]) < _COMPARED for code in part.subset.languages):
+            for record in islice(part.records(), _COMPARED):
+                for code, text in zip(part.subset.languages, record.texts, strict=True):
+                    found[code].append(text)
+    return [text for texts in found.values() for text in texts]
 
 
 def byte_token_ids(pieces: Mapping[str, int]) -> tuple[int, ...]:
