@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from isoglot.pretraining.run import Outcome
+
 _EXAMPLE = """
 Examples:
 
@@ -67,15 +69,18 @@ def pretrain(
 ) -> None:
     """Pre-train an encoder and export it as a plain Hugging Face folder.
 
-    Ctrl-C saves a checkpoint after the current step; --resume continues bit for bit.
+    Ctrl-C, SIGTERM and SIGUSR1 save a checkpoint after the current step; --resume continues bit
+    for bit. Exit codes: 0 finished, 75 stopped by a signal and to be resumed, 1 failed.
     """
     from rich.console import Console as TerminalConsole
 
     from isoglot.api import estimate
     from isoglot.api import pretrain as run
     from isoglot.cli.console import disable_progress_bars, print_table
+    from isoglot.pretraining.interruptions import STOPPED_EXIT_CODE, exit_at_signals
     from isoglot.pretraining.measuring import process_start
 
+    exit_at_signals()
     disable_progress_bars()
     console = TerminalConsole(stderr=True)
     if plan:
@@ -94,8 +99,13 @@ def pretrain(
         started=process_start(),
         console=console,
     )
-    if os.environ.get("RANK", "0") != "0":
-        return  # only the first process prints
+    if os.environ.get("RANK", "0") == "0":  # only the first process prints
+        _print_outcome(outcome, console)
+    if not outcome.finished:
+        raise typer.Exit(STOPPED_EXIT_CODE)
+
+
+def _print_outcome(outcome: Outcome, console: Console) -> None:
     _print_notes(outcome.warnings, console)
     if outcome.finished:
         steps = "1 step" if outcome.total_steps == 1 else f"{outcome.total_steps:,} steps"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from accelerate.utils import gather_object
 
+from isoglot import __version__
 from isoglot.batching.mixture import key_of
 from isoglot.errors import IsoglotError
 from isoglot.locks import lock_content
@@ -34,11 +35,13 @@ if TYPE_CHECKING:
     from isoglot.pretraining.config import PretrainConfig
     from isoglot.pretraining.measuring import TimeBudget
 
-_PACKAGES = ("isoglot", "torch", "transformers", "accelerate")
+_PACKAGES = ("torch", "transformers", "accelerate")
 _OWN = ("loader", "name", "summary", "paper", "differs", "corpus")
 """Settings that a process may have for itself, or that decide nothing."""
 _SHOWN = 40
 """Characters of a value that the sentence shows; of a longer one, its hash."""
+_NAMED = 4
+"""Differences that the sentence lists."""
 _FOLDER_SECONDS = 20.0
 """Time until a file of one machine is seen by another over a network disk."""
 
@@ -64,7 +67,7 @@ def agree_on_settings(
     budget: TimeBudget | None,
 ) -> None:
     """Refuse processes with other versions, settings or data than the first one's."""
-    facts: dict[str, object] = {f"the version of {name}": version(name) for name in _PACKAGES}
+    facts: dict[str, object] = {f"the version of {name}": of for name, of in _versions().items()}
     facts |= {
         f"the setting {one.name}": getattr(config, one.name)
         for one in fields(config)
@@ -81,6 +84,10 @@ def agree_on_settings(
     )
 
 
+def _versions() -> dict[str, str]:
+    return {"isoglot": __version__, **{name: version(name) for name in _PACKAGES}}
+
+
 def agree_on_folder(accelerator: Accelerator, folder: Path) -> None:
     """Refuse processes that do not see the run's folder that the main process has locked."""
     if accelerator.num_processes == 1:
@@ -91,9 +98,9 @@ def agree_on_folder(accelerator: Accelerator, folder: Path) -> None:
         time.sleep(0.2)
     agree(
         accelerator,
-        {f"the folder {folder}": seen},
-        "The folder of a run must be on a disk that all machines share, under the same path: give "
-        "such a folder with --out. (The corpus may be a copy on each machine.)",
+        {"the run's folder": "the one that is locked" if seen == mains else "another one"},
+        f"{folder} must be on a disk that all machines share: give such a folder with --out. (The "
+        "corpus may be a copy on each machine.)",
     )
 
 
@@ -148,15 +155,18 @@ def _hashed(name: str, value: Any) -> tuple[str, str, str]:
 
 
 def _sentence(found: list[_Process], different: list[int], fix: str) -> str:
-    rank, first = different[0], found[0]
-    mains = {name: (digest, shown) for name, digest, shown in first.values}
-    names = [name for name, digest, _ in found[rank].values if mains[name][0] != digest]
-    theirs = {name: shown for name, _, shown in found[rank].values}
-    also = f" (and {len(different) - 1} more ranks)" if len(different) > 1 else ""
-    values = "; ".join(
-        f"{name}: {theirs[name]} there, {mains[name][1]} on rank 0" for name in names[:4]
+    rank, main = different[0], found[0]
+    there, here = (
+        {name: (digest, shown) for name, digest, shown in one.values} for one in (found[rank], main)
     )
+    nothing = ("", "nothing")
+    names = [name for name in there | here if there.get(name) != here.get(name)]
+    values = "; ".join(
+        f"{name}: {there.get(name, nothing)[1]} there, {here.get(name, nothing)[1]} on rank 0"
+        for name in names[:_NAMED]
+    )
+    also = f" (and {len(different) - 1} more ranks)" if len(different) > 1 else ""
     return (
-        f"Rank {rank} on {found[rank].host}{also} differs from rank 0 on {first.host} in {values}. "
+        f"Rank {rank} on {found[rank].host}{also} differs from rank 0 on {main.host} in {values}. "
         f"{fix}"
     )

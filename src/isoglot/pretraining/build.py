@@ -29,7 +29,12 @@ from isoglot.pretraining.measuring import RunMeasurer
 from isoglot.pretraining.planning import make_plan, needs_plan, stored_plan
 from isoglot.pretraining.requirements import TRANSPLANTED, check_corpus, has_begun
 from isoglot.pretraining.runtime import enable_determinism
-from isoglot.pretraining.stage_data import describe_missing, num_steps, with_target_languages
+from isoglot.pretraining.stage_data import (
+    describe_missing,
+    describe_order,
+    num_steps,
+    with_corpus_defaults,
+)
 from isoglot.pretraining.train_module import Seq2SeqTrainModule, TrainModule
 from isoglot.pretraining.waiting import main_process_first, wait_for_all
 from isoglot.pretraining.writers import PrepareProgress
@@ -89,6 +94,7 @@ def build_run(
 ) -> RunContext:
     """Build what a run needs before its first stage; open numbers are found, or its plan's."""
     check_corpus(config, corpus)
+    config.distributed.num_parts(accelerator.num_processes)  # refuses groups that do not divide
     asked = config
     if not accelerator.is_main_process:
         console = Console(quiet=True)
@@ -97,7 +103,9 @@ def build_run(
     torch.manual_seed(key_of(config.seed, "weights") >> 1)
     if (missing := describe_missing(config, corpus)) is not None:
         console.print(f"[yellow]note[/]: {missing}", highlight=False, soft_wrap=True)
-    config = with_target_languages(config, corpus)
+    if (order := describe_order(config, corpus)) is not None:
+        console.print(f"[yellow]note[/]: {order}", highlight=False, soft_wrap=True)
+    config = with_corpus_defaults(config, corpus)
     objectives = prepare_objectives(config, corpus, console, accelerator)
     plan, steps, model = _resolve(
         config, asked, corpus, folder, objectives, console, accelerator, budget, resume=resume
@@ -106,7 +114,8 @@ def build_run(
     if callable(recipe_text):
         recipe_text = recipe_text(asked if plan is None else plan.apply(asked))
     module = build_train_module(model, objectives, corpus, row_length=config.batch.row_length)
-    module.to(accelerator.device)
+    if not config.distributed.shards(accelerator.num_processes):
+        module.to(accelerator.device)  # else in parts, as the whole may not fit
     exporter = Exporter(
         config=config,
         corpus=corpus,
@@ -131,8 +140,12 @@ def build_run(
         exporter=exporter,
     )
     local = int(os.environ.get("LOCAL_WORLD_SIZE", accelerator.num_processes))
-    if note := worker_note(config.loader, local):
-        context.warn(note)
+    for note in (
+        worker_note(config.loader, local),
+        config.distributed.note(accelerator.num_processes),
+    ):
+        if note:
+            context.warn(note)
     return context
 
 

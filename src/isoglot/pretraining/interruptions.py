@@ -22,10 +22,26 @@ if TYPE_CHECKING:
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 """Signals that save a checkpoint and end the run."""
+STOPPED_EXIT_CODE = 75
+"""Of a command that a signal has stopped and that can go on (EX_TEMPFAIL of sysexits.h)."""
 GRACE_SECONDS = 5.0
 """Signals that follow the first within this time are repetitions of it."""
 _CHILD_SECONDS = 2.0
 """Most time until the signal of a process that has ended arrives."""
+
+
+def exit_at_signals() -> None:
+    """Outside of training, SIGTERM and SIGUSR1 end this process with its exit code for a stop.
+
+    There is nothing to save: no step was taken yet, or the last one has a checkpoint. Locks are
+    released. Ctrl-C interrupts, as everywhere.
+    """
+
+    def end(_: int, __: FrameType | None) -> None:
+        raise SystemExit(STOPPED_EXIT_CODE)
+
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, end)
 
 
 class StopSignal:
@@ -46,6 +62,11 @@ class StopSignal:
         """Has this process received a signal?"""
         return self._received is not None
 
+    @property
+    def name(self) -> str:
+        """The signal that this process has received, or a sentence's beginning for another's."""
+        return self._received.name if self._received else "A signal to another process"
+
     def announce(self) -> None:
         """Says once that the run stops, also where only another process has got the signal.
 
@@ -53,9 +74,8 @@ class StopSignal:
         """
         if not self._said:
             self._said = True
-            name = self._received.name if self._received else "A signal to another process"
             self._say(
-                f"{name}: a checkpoint is saved after this step, then the run ends. "
+                f"{self.name}: a checkpoint is saved after this step, then the run ends. "
                 f"Another signal after {GRACE_SECONDS:g} s ends it at once."
             )
 

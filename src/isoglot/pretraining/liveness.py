@@ -93,8 +93,9 @@ def watched_processes(accelerator: Accelerator) -> Iterator[None]:
     watch.start()
     try:
         yield
-    except SystemExit:
-        watch.leave(None)  # another process says why
+    except SystemExit as end:
+        # 1: another process has said why, to all; otherwise a signal has ended this one
+        watch.leave(None if end.code == 1 else "a signal has stopped it before the first step")
         raise
     except BaseException as error:
         watch.leave(str(error).strip().split("\n")[0][:1000] or type(error).__name__)
@@ -209,8 +210,8 @@ class _Hub(_Watch):
     def _watch(self) -> None:
         token = secrets.token_hex(16)
         with _listen() as server:
-            here = {"host": _own_address(), "port": server.getsockname()[1], "token": token}
-            self._store.set(self._key, json.dumps(here))
+            place = {"address": _own_address(), "port": server.getsockname()[1]}
+            self._store.set(self._key, json.dumps(place | {"host": self.host, "token": token}))
             self._selector.register(server, selectors.EVENT_READ)
             while self.lost is None and not self._left.is_set():
                 for key, _ in self._selector.select(timeout=0.5):
@@ -242,7 +243,7 @@ class _Spoke(_Watch):
             if time.monotonic() > deadline or self._left.wait(0.05):
                 return
         there = json.loads(self._store.get(self._key))
-        peer = socket.create_connection((there["host"], there["port"]), timeout=_CONNECT_SECONDS)
+        peer = socket.create_connection((there["address"], there["port"]), _CONNECT_SECONDS)
         _send(peer, {"token": there["token"], "rank": self.rank, "host": self.host})
         self._add(peer, 0, there["host"])
         while self.lost is None and self._peers and not self._left.is_set():

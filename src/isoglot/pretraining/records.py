@@ -4,8 +4,9 @@ RUN/recipe.yaml              the complete recipe
 RUN/recipe-until-STEP.yaml   an earlier one, of a run that was resumed with another
 RUN/corpus/                  the corpus's manifest.json, and where the corpus was (origin.json)
 RUN/tokenizer/               its tokenizer
+RUN/stopped.json             the step and the signal of a run that was stopped, until it goes on
 
-With the last two, a model is exported from a checkpoint where the corpus is not at hand.
+With corpus/ and tokenizer/, a model is exported from a checkpoint where the corpus is not at hand.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from isoglot.pretraining.build import RunContext
 
 RECIPE = "recipe.yaml"
+STOPPED = "stopped.json"
 _CORPUS, _ORIGIN = "corpus", "origin.json"
 
 
@@ -33,6 +35,7 @@ def keep_records(context: RunContext, *, resumed_at: int) -> None:
     if not context.accelerator.is_main_process:
         return
     context.folder.mkdir(parents=True, exist_ok=True)
+    (context.folder / STOPPED).unlink(missing_ok=True)
     _keep_corpus(context.folder, context.corpus)
     if context.recipe_text is None:
         return
@@ -43,6 +46,12 @@ def keep_records(context: RunContext, *, resumed_at: int) -> None:
     write_text(file, context.recipe_text)
 
 
+def keep_stop(context: RunContext, *, step: int, signal: str) -> None:
+    """Write that a run was stopped: launchers like torchrun do not pass on its exit code."""
+    if context.accelerator.is_main_process:
+        write_json(context.folder / STOPPED, {"step": step, "signal": signal})
+
+
 def _keep_corpus(run: Path, corpus: Corpus) -> None:
     with replace_folder(run / TOKENIZER_FOLDER) as new:
         for file in corpus.tokenizer_folder.iterdir():
@@ -50,7 +59,7 @@ def _keep_corpus(run: Path, corpus: Corpus) -> None:
                 shutil.copyfile(file, new / file.name)
     with replace_folder(run / _CORPUS) as new:
         shutil.copyfile(corpus.folder / FILE, new / FILE)
-        write_json(new / _ORIGIN, {"folder": str(corpus.folder.resolve())})
+        write_json(new / _ORIGIN, {"folder": corpus.url or str(corpus.folder.resolve())})
 
 
 def recorded_corpus(run: Path) -> Corpus | None:

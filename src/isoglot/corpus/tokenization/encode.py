@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isoglot.corpus.cleaning.clean_text import CleanRecord, DroppedLines, TextSlice
+from isoglot.corpus.cleaning.dropped_lines import DroppedLines
+from isoglot.corpus.cleaning.slices import TextSlice
 from isoglot.corpus.reading.sources import Subset
 from isoglot.corpus.storage.manifest import TokenizerStats
 from isoglot.corpus.storage.shard_writer import ShardWriter, TokenRows
@@ -28,6 +29,7 @@ from isoglot.corpus.tokenization.vocabulary import NO_SPACE_RANGES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from isoglot.corpus.cleaning.clean_text import CleanRecord
     from isoglot.types import BoolArray, IntArray
 
 _BATCH_ROWS = 4096

@@ -9,8 +9,8 @@ tokenizers library does, in double precision and with its order of comparisons:
 A character is normalized by itself, which is what the library's `Precompiled` normalizer does for
 all but short graphemes (below 6 bytes, such as `e` with a combining accent). Texts with one of
 these, with white space other than single spaces between words, or with invisible characters are
-encoded by the library (`HFEncoder`). `encodes_unigram` tells whether a tokenizer has these steps and
-no others, and compares the ids of a sample of sentences.
+encoded by the library (`HFEncoder`). `is_supported` tells whether a tokenizer has these steps and
+no others; the first texts that an encoder gets are encoded by both and compared.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ _NEW, _PLAIN, _MARK, _REPLACED, _OTHER = range(5)
 is replaced by others, or that texts with it are left to the library."""
 _MIN_GRAPHEME_BYTES = 6
 """Longer graphemes are normalized character by character."""
+_COMPARED = 100
+"""Texts that are encoded by the library, too."""
 _UNKNOWN_PENALTY = 10.0
 """An unknown character scores so much below the worst piece."""
 _INVISIBLE = ("Cc", "Cf", "Cn", "Co", "Cs")
@@ -99,9 +101,17 @@ class UnigramEncoder:
         self._kinds = np.full(_NUM_CHARACTERS, _NEW, np.uint8)
         self._kinds[_SPACE] = _PLAIN
         self._replacements: dict[int, str] = {}
+        self._agrees: bool | None = None
 
     def encode(self, texts: Sequence[str]) -> tuple[IntArray, IntArray]:
         """The ids of all texts, concatenated, and the number of ids of each text."""
+        if self._agrees is None:
+            first = texts[:_COMPARED]
+            pairs = zip(self._encode(first), self._library.encode(first), strict=True)
+            self._agrees = all(np.array_equal(own, theirs) for own, theirs in pairs)
+        return self._encode(texts) if self._agrees else self._library.encode(texts)
+
+    def _encode(self, texts: Sequence[str]) -> tuple[IntArray, IntArray]:
         codes, lengths = _codes(texts)
         self._learn(codes)
         kinds, owners = self._kinds[codes], np.repeat(np.arange(len(lengths)), lengths)
@@ -165,15 +175,6 @@ class UnigramEncoder:
                 kind = _REPLACED
                 self._replacements[code] = normalized
             self._kinds[code] = kind
-
-
-def encodes_unigram(folder: Path, sample: Sequence[str]) -> bool:
-    """Whether a tokenizer has the steps of `UnigramEncoder`, and its ids on a sample of texts."""
-    library = HFEncoder(folder)
-    if not is_supported(library.sections()):
-        return False
-    pairs = zip(UnigramEncoder(folder).encode(sample), library.encode(sample), strict=True)
-    return all(np.array_equal(own, theirs) for own, theirs in pairs)
 
 
 def _codes(texts: Sequence[str]) -> tuple[Codes, LongArray]:
@@ -291,7 +292,9 @@ def _segment(
     # a character has an id at most, or its bytes; a word has its space mark besides
     out = np.empty(5 * total + 2 * len(lengths) + 8, np.int32)
     counts = np.zeros(len(lengths), np.int32)
-    longest = max(lengths) + 1 if len(lengths) else 1
+    longest = 1
+    for length in lengths:
+        longest = max(longest, length + 1)
     word, best = np.empty(longest, np.uint32), np.empty(longest + 1)
     begins, ids = np.empty(longest + 1, np.int64), np.empty(longest + 1, np.int32)
     written, start = 0, 0
@@ -345,7 +348,44 @@ def _best_path(
     out: IntArray,
     written: int,
 ) -> int:  # pragma: no cover - compiled
-    """Write the ids of a word's best segmentation; of equal ones, the first that is found."""
+    """Write the ids of a word's best segmentation."""
+    _search(word, keys, children, piece_of, scores, unknown_score, unknown, best, begins, ids)
+    # from the last piece back to the first, then turned around
+    first, end, in_unknown = written, len(word), False
+    while end > 0:
+        begin = begins[end]
+        if ids[end] != unknown:
+            out[written] = ids[end]
+            written += 1
+            in_unknown = False
+        elif byte_ids[0] >= 0:
+            written = _write_bytes(word[begin], byte_ids, out, written)
+        elif not in_unknown:  # neighboring unknown characters are one token
+            out[written] = unknown
+            written += 1
+            in_unknown = True
+        end = begin
+    last = written - 1
+    while first < last:
+        out[first], out[last] = out[last], out[first]
+        first, last = first + 1, last - 1
+    return written
+
+
+@njit(nogil=True, cache=True)
+def _search(
+    word: Codes,
+    keys: npt.NDArray[np.uint64],
+    children: IntArray,
+    piece_of: IntArray,
+    scores: FloatArray,
+    unknown_score: float,
+    unknown: int,
+    best: FloatArray,
+    begins: LongArray,
+    ids: IntArray,
+) -> None:  # pragma: no cover - compiled
+    """Find for each place of a word the best piece that ends there; of equal ones, the first."""
     size = len(word)
     best[0], begins[: size + 1] = 0.0, -1
     for begin in range(size):
@@ -366,26 +406,6 @@ def _best_path(
             score = unknown_score + best[begin]
             if begins[begin + 1] < 0 or score > best[begin + 1]:
                 best[begin + 1], begins[begin + 1], ids[begin + 1] = score, begin, unknown
-    # from the last piece back to the first, then turned around
-    first, end, in_unknown = written, size, False
-    while end > 0:
-        begin = begins[end]
-        if ids[end] != unknown:
-            out[written] = ids[end]
-            written += 1
-            in_unknown = False
-        elif byte_ids[0] >= 0:
-            written = _write_bytes(word[begin], byte_ids, out, written)
-        elif not in_unknown:  # neighboring unknown characters are one token
-            out[written] = unknown
-            written += 1
-            in_unknown = True
-        end = begin
-    last = written - 1
-    while first < last:
-        out[first], out[last] = out[last], out[first]
-        first, last = first + 1, last - 1
-    return written
 
 
 @njit(nogil=True, cache=True)
