@@ -18,6 +18,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import numpy as np
@@ -162,9 +163,16 @@ class Loader:
 
     def single_pass(self, max_examples: int) -> Iterator[Batch]:
         """Every example once, at most `max_examples` of each component; this process's share."""
-        for number, plan in enumerate(self.planner.single_pass(max_examples)):
-            if number % self.world == self.rank:
-                yield self.builder[plan]
+        for batch, is_own in self.single_pass_together(max_examples):
+            if is_own:
+                yield batch
+
+    def single_pass_together(self, max_examples: int) -> Iterator[tuple[Batch, bool]]:
+        """`single_pass` with as many micro-batches on every process: is one in its share?"""
+        plans = self.planner.single_pass(max_examples)
+        while of_all := list(islice(plans, self.world)):
+            is_own = self.rank < len(of_all)
+            yield self.builder[of_all[self.rank if is_own else -1]], is_own
 
     def _load(self, plans: Iterator[MicroBatchPlan]) -> Iterator[Batch]:
         workers = self.workers.num_workers

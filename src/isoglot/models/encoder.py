@@ -38,6 +38,7 @@ from isoglot.models.optimizations import (
     configure_dropout,
 )
 from isoglot.models.packing_check import check_packing
+from isoglot.models.sharding import transformer_layers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -207,6 +208,18 @@ class Encoder(nn.Module):
         self.model.base_model.compile(*args, **kwargs)
         self._compiled = True
 
+    def compile_layers(self) -> None:
+        """Compile each child and each transformer layer by itself, as sharded layers need."""
+        layers = transformer_layers(self.model.base_model)
+        others = [
+            child
+            for child in self.model.base_model.children()
+            if not transformer_layers(child) and any(True for _ in child.parameters())
+        ]
+        for one in (*others, *layers):
+            one.compile()
+        self._compiled = True
+
     @property
     def is_compiled(self) -> bool:
         """Has `compile` been called?"""
@@ -234,8 +247,8 @@ class Encoder(nn.Module):
             draw_seeds(self._dropouts, rows.ids.device)
         with attention_kernels(implementation):
             output = self.model.base_model(**inputs, output_hidden_states=layers)
-        # states are bf16 where norms give bf16; losses read them in the type of the weights
-        dtype = self.model.dtype
+        # states are bf16 where norms give bf16; losses read them in float32, or better
+        dtype = torch.promote_types(self.model.dtype, torch.float32)
         return States(
             hidden=output.last_hidden_state.to(dtype),
             layers=tuple(state.to(dtype) for state in output.hidden_states) if layers else None,

@@ -24,6 +24,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from isoglot.errors import RecipeError, require
+from isoglot.models.sharding import placeholder_rows, runs_together
 from isoglot.objectives.base import ForwardResult, Inference, LossSum, ObjectiveModule
 from isoglot.objectives.compared import Compared
 from isoglot.objectives.contrast.info_nce import (
@@ -247,10 +248,15 @@ class MomentumContrast(QueueModule):
     def _encode_keys(self, name: str, batch: Batch) -> Tensor | None:
         """The keys of a micro-batch's auxiliary rows; none without pairs, or with gradient."""
         places = batch.aux_markers.get(name, {}).get(KEY)
-        if self.key_encoder is None or self.key_projection is None or places is None:
+        if self.key_encoder is None or self.key_projection is None:
+            return None
+        if places is None and not runs_together(self.key_encoder):
             return None
         rows = batch.aux_rows[name]
+        rows = rows if len(rows.ids) else placeholder_rows(rows)
         states = self.key_encoder(rows, layers=self.layer is not None)
+        if places is None:
+            return None
         read = states.hidden if self.layer is None else states.layers[self.layer]
         keys: Tensor = self.key_projection(pool(read, rows, places, self.settings.pooling))
         return keys

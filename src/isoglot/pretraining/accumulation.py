@@ -17,15 +17,15 @@ the loss needs no parts at all.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from isoglot.objectives.base import LossSum
 from isoglot.objectives.compared import GatheredStep, StepModule
+from isoglot.pretraining.distributed import gradient_exchange
 from isoglot.pretraining.train_module import WholeStep
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _plain_passes(
     """Forward and backward of each micro-batch by itself; the losses, of each micro-batch."""
     losses: list[tuple[str, LossSum]] = []
     for number, batch in enumerate(micro_batches):
-        with _exchange(context, accelerator, last=number == len(micro_batches) - 1):
+        with _exchange(context, last=number == len(micro_batches) - 1):
             with accelerator.autocast():
                 found: dict[str, LossSum] = context.wrapped(batch)
             loss = sum(scales[name] * part.total for name, part in found.items())
@@ -127,7 +127,7 @@ def _compared_passes(
         passes = _states_of(context, micro_batches, names, accelerator)
     # b. the loss of the whole step, and its gradient at the states
     steps = {name: GatheredStep.gather([one.compared[name] for one in passes]) for name in names}
-    with _exchange(context, accelerator, last=False), accelerator.autocast():
+    with _exchange(context, last=False), accelerator.autocast():
         found: dict[str, StepLoss] = context.wrapped(examples=steps)
     for one in found.values():
         one.sum_gradients()
@@ -135,7 +135,7 @@ def _compared_passes(
     losses: list[tuple[str, LossSum]] = []
     for number, (batch, first) in enumerate(zip(micro_batches, passes, strict=True)):
         last = number == len(micro_batches) - 1
-        with _exchange(context, accelerator, last=last):
+        with _exchange(context, last=last):
             part = only
             if part is None:
                 again = WholeStep(names=names, random=first.random)
@@ -161,21 +161,19 @@ def _states_of(
     # a compiled encoder is called as in (c): without gradient it would be compiled a second time
     with torch.set_grad_enabled(context.module.encoder.is_compiled):
         for batch in micro_batches:
-            with _exchange(context, accelerator, last=False), accelerator.autocast():
+            with _exchange(context, last=False), accelerator.autocast():
                 one: PartialLosses = context.wrapped(batch, whole_step=asked)
             found.append(one.without_graph())
     return found
 
 
-def _exchange(
-    context: StageContext, accelerator: Accelerator, *, last: bool
-) -> AbstractContextManager[Any]:
+def _exchange(context: StageContext, *, last: bool) -> AbstractContextManager[None]:
     """Around a forward and backward pass: processes exchange gradients in the last one alone."""
-    return nullcontext() if last else accelerator.no_sync(context.wrapped)
+    return gradient_exchange(context.wrapped, context.distributed, last=last)
 
 
 def _backward(loss: Tensor | int, accelerator: Accelerator) -> None:
-    # DDP averages gradients over processes, and the counts are those of all processes
+    # DDP and FSDP average gradients over processes, and the counts are those of all processes
     accelerator.backward(loss * accelerator.num_processes)
 
 

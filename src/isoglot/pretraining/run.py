@@ -147,13 +147,14 @@ class Run:
         """Take the remaining stages, then export."""
         if self.watch.is_on:
             self.watch.check(Validation(self.context, self.config.stages[-1]).metrics)
+        # before an optimizer exists: sharding replaces the weights by parts of them
+        wrapped = compile_and_wrap(self.module, self.config, self.accelerator)
         found = self._checkpoint() if resume else None
         position = found.state if found else self.state
         agreement.agree_on_position(self.accelerator, position, self.context.num_steps)
         optimizer = self._restore(found) if found else None
         keep_records(self.context, resumed_at=self.state.total_steps)
         wait_for_all(self.accelerator)
-        wrapped = compile_and_wrap(self.module, self.config, self.accelerator)
         writers = open_writers(self.context, done=self.state.total_steps)
         try:
             with StopSignal(self._say) as stop, self.saver:
@@ -224,6 +225,7 @@ class Run:
             optimizer=optimizer,
             optimizer_config=self.config.optimizer_in(stage),
             loss=self.config.loss,
+            distributed=self.config.distributed,
             objectives={name: self.context.objectives[name] for name in names},
             steps=last_step,
             seed=self.config.seed,

@@ -1,4 +1,4 @@
-"""The encoder and all objectives' modules as one module, so that DDP sees every weight.
+"""The encoder and all objectives' modules as one module, so that DDP and FSDP see every weight.
 
 One forward is one micro-batch: the objectives' own passes without gradient (`before_forward`), one
 encoder pass over the rows of all objectives, the LM head once at all target positions, then each
@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree
 from typing_extensions import override
 
 from isoglot.models.encoder import Encoder
 from isoglot.models.lm_head import TargetLosses
+from isoglot.models.sharding import is_split, runs_together
 from isoglot.objectives.base import (
     ForwardResult,
     Inference,
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from isoglot.corpus import Corpus
     from isoglot.models.encoder import States
     from isoglot.models.seq2seq import Seq2Seq
-    from isoglot.types import Batch
+    from isoglot.types import Batch, Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,10 @@ class PartialLosses:
         """The same without what the forward pass keeps for a backward pass."""
         compared = {name: one.detach() for name, one in self.compared.items()}
         return replace(self, compared=compared, zero=self.zero.detach())
+
+
+# as for `LossSum`: FSDP finds the tensors in what a module gives
+_pytree.register_dataclass(PartialLosses, field_names=["losses", "compared", "zero", "random"])
 
 
 class TrainModule(nn.Module):
@@ -183,12 +189,17 @@ class TrainModule(nn.Module):
             )
         return results, self._zero_with_gradient(head.losses)
 
+    def encode(self, rows: Rows) -> States:
+        """The encoder's states, outside of a training step."""
+        states: States = self.encoder(rows)
+        return states
+
     @override
-    def compile(self, *args: Any, **kwargs: Any) -> None:
+    def compile(self, *args: Any, by_layer: bool = False, **kwargs: Any) -> None:
         """Compile the encoder, and the momentum encoders that objectives hold."""
         for module in self.modules():
             if isinstance(module, Encoder):
-                module.compile(*args, **kwargs)
+                module.compile_layers() if by_layer else module.compile(*args, **kwargs)
 
     def objective(self, name: str) -> ObjectiveModule:
         """The module of an objective."""
@@ -205,10 +216,13 @@ class TrainModule(nn.Module):
         return module
 
     def _zero_with_gradient(self, losses: Tensor) -> Tensor:
-        """A gradient for every weight, zero if need be: DDP waits for all of them."""
+        """A gradient for every weight, zero if need be: DDP waits for all of them.
+
+        Under FSDP for those that are whole now; it waits for other layers only if they have run.
+        """
         zero = losses.sum() * 0.0
         for parameter in self.objectives.parameters():
-            if parameter.requires_grad:
+            if parameter.requires_grad and not is_split(parameter):
                 zero = zero + parameter.sum() * 0.0
         return zero
 
@@ -234,9 +248,11 @@ class Seq2SeqTrainModule(TrainModule):
             results, zero = super()._results(batch, names, losses=losses)
             return results, zero + self._zero_of_decoder()
         states = self.encoder(batch.rows)
-        decoded = None
+        decoded, nothing = None, states.hidden
         if len(batch.decoding.source_rows) and losses:
             decoded = self.seq2seq.decode(batch.decoding, states.hidden, visible_to_decoder(batch))
+        elif losses and runs_together(self.seq2seq):
+            nothing = self.seq2seq.decode_placeholder(batch.decoding.rows, states.hidden)
         results = {}
         for name in names:
             start, stop = batch.target_slices[name]
@@ -251,7 +267,7 @@ class Seq2SeqTrainModule(TrainModule):
                 correct=found.correct,
                 decoder_states=decoded,
             )
-        zero = self._zero_with_gradient(states.hidden)
+        zero = self._zero_with_gradient(nothing)
         return results, zero if decoded is not None else zero + self._zero_of_decoder()
 
     @override
@@ -279,7 +295,11 @@ class Seq2SeqTrainModule(TrainModule):
 
     def _zero_of_decoder(self) -> Tensor:
         """A gradient of zero for the decoder's weights: DDP waits for all of them."""
-        weights = [weight for weight in self.seq2seq.parameters() if weight.requires_grad]
+        weights = [
+            weight
+            for weight in self.seq2seq.parameters()
+            if weight.requires_grad and not is_split(weight)
+        ]
         return torch.stack([weight.sum() * 0.0 for weight in weights]).sum()
 
 

@@ -33,6 +33,11 @@ from isoglot.batching.mixture import key_of
 from isoglot.objectives.base import Objective, ObjectiveModule
 from isoglot.pretraining.accumulation import COUNT, accumulate
 from isoglot.pretraining.config import LossConfig
+from isoglot.pretraining.distributed import (
+    DistributedConfig,
+    clip_gradients,
+    fill_gradients,
+)
 from isoglot.pretraining.interruptions import StopSignal
 from isoglot.pretraining.optimizer import (
     OptimizerConfig,
@@ -65,10 +70,11 @@ class StageContext:
     module: TrainModule
     """The encoder and the objectives' modules."""
     wrapped: torch.nn.Module
-    """The same module, wrapped in DDP where there are several processes."""
+    """The same module as several processes share it (`share_module`)."""
     optimizer: torch.optim.Optimizer
     optimizer_config: OptimizerConfig
     loss: LossConfig
+    distributed: DistributedConfig = field(default_factory=DistributedConfig)
     objectives: Mapping[str, Objective]
     """The objectives that the stage trains, with their loss weights."""
     steps: int
@@ -211,7 +217,8 @@ def _launch(
     # 4. clip the gradient
     weights = [weight for group in context.optimizer.param_groups for weight in group["params"]]
     limit = context.optimizer_config.max_grad_norm
-    norm = torch.nn.utils.clip_grad_norm_(weights, limit if limit is not None else float("inf"))
+    fill_gradients(weights)
+    norm = clip_gradients(weights, limit if limit is not None else float("inf"))
     numbers = torch.stack([*sums.values(), norm.double()])
     # 5. update the weights; a non-finite number skips the update on the device
     complete = supports_device_skip(context.optimizer)

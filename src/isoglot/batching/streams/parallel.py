@@ -174,6 +174,11 @@ class PairSlice(LanguageSlice):
         file, inside = self.table.where(int(self._row(np.array([index]))[0]))
         return f"{file}, row {inside}"
 
+    @override
+    def block_ends(self) -> LongArray:
+        ends = self.table.starts[1:]
+        return ends if self.kept is None else self.kept.num_before(ends)
+
     def _row(self, indices: LongArray) -> LongArray:
         return indices if self.kept is None else self.kept.rows(indices)
 

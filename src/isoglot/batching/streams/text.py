@@ -187,6 +187,10 @@ class BlockSlice(TextSlice):
         row = int(np.searchsorted(shard.offsets("ids"), start, "right")) - 1
         return f"{shard.path}, row {row}"
 
+    @override
+    def block_ends(self) -> LongArray:
+        return self.blocks.ends
+
 
 class SentenceSlice(TextSlice):
     """The sentences of one (source, language) that are neither too long nor empty."""
@@ -242,6 +246,11 @@ class SentenceSlice(TextSlice):
     def where(self, index: int) -> str:
         path, row = self.table.where(int(self._row(np.array([index]))[0]))
         return f"{path}, row {row}"
+
+    @override
+    def block_ends(self) -> LongArray:
+        ends = self.table.starts[1:]
+        return ends if self.kept is None else self.kept.num_before(ends)
 
 
 def _sentence_limits(

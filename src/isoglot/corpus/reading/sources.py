@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from isoglot.corpus.cleaning.sentences import SplitMode
 from isoglot.corpus.reading.files import refuse_kernel_files, require_file
+from isoglot.corpus.reading.line_ranges import LineRange
+from isoglot.corpus.reading.reader import LineReader
 from isoglot.corpus.reading.registry import reader_for
 from isoglot.corpus.storage.shards import Kind, columns_of
 from isoglot.errors import CorpusError, RecipeError
@@ -23,9 +25,9 @@ from isoglot.folders import with_home
 from isoglot.languages import canonical, is_language, split_pair
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from isoglot.corpus.reading.reader import Reader
+    from isoglot.corpus.reading.reader import Reader, Record, Skipped
 
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 FETCHED = "raw"
@@ -97,11 +99,30 @@ class FileGroup:
     number: int
     """Which of the subset's groups it is."""
     files: tuple[Path, ...]
+    part: int = 0
+    """Which part of a group of large files."""
+    ranges: tuple[LineRange, ...] = ()
+    """The lines of each file that belong to the part; none: all."""
 
     @property
     def name(self) -> str:
         """Its name in messages."""
-        return " and ".join(map(str, self.files))
+        lines = f" from line {self.ranges[0].first:,}" if self.ranges else ""
+        return " and ".join(map(str, self.files)) + lines
+
+    @property
+    def place(self) -> str:
+        """A path for its files in the work folder."""
+        part = f"-{self.part:05d}" if self.ranges else ""
+        return f"{self.subset.folder}/{self.number:05d}{part}"
+
+    def records(self) -> Iterator[Record | Skipped]:
+        """All its records, in order."""
+        reader = self.subset.reader()
+        if self.ranges:
+            assert isinstance(reader, LineReader), "only these are split"
+            return reader.read_ranges(self.files, self.ranges)
+        return reader.read(self.files)
 
 
 def find_subsets(sources: Mapping[str, SourceConfig], base: Path) -> list[Subset]:

@@ -3,8 +3,9 @@
     8 bytes: length of the header | header: JSON, padded with spaces | the arrays, one by one
 
 The header has names, types, shapes and places of the arrays, and under `__metadata__` the key of
-what they were made from, small facts as JSON, and a CRC-32 of all arrays. It is written last, into
-space that was left for it, so arrays may be of any size. `safetensors.safe_open` reads the files.
+what they were made from, small facts as JSON, and CRC-32s of itself and of all arrays. It is
+written last, into space that was left for it, so arrays may be of any size. `safetensors.safe_open`
+reads the files.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class ArrayFile(Arrays):
             size = int.from_bytes(data[:8], "little")
             header = json.loads(data[8 : 8 + size])
             about = header.pop("__metadata__")
+            is_sound = about.pop("header_crc32") == _crc_of_header(about, header)
             views = {name: _view(data, 8 + size, entry) for name, entry in header.items()}
             ends = [8 + size, *(8 + size + entry["data_offsets"][1] for entry in header.values())]
             facts, found = json.loads(about["facts"]), about["key"]
@@ -73,8 +75,8 @@ class ArrayFile(Arrays):
         if max(ends) != len(data):
             raise CorpusError(f"{path}: is damaged: it has {len(data)} bytes and not {max(ends)}.")
         with memoryview(data) as content:
-            checked = len(data) <= CHECKED_BYTES
-            is_sound = not checked or zlib.crc32(content[8 + size :]) == int(about["crc32"])
+            if len(data) <= CHECKED_BYTES:
+                is_sound &= zlib.crc32(content[8 + size :]) == int(about["crc32"])
         if not is_sound:
             raise CorpusError(f"{path}: is damaged: its content is not the one that was written.")
         super().__init__(views, facts)
@@ -82,6 +84,10 @@ class ArrayFile(Arrays):
     @override
     def __reduce__(self) -> tuple[Any, ...]:
         return ArrayFile, (self.path, self.key)
+
+
+def _crc_of_header(about: Mapping[str, str], entries: Mapping[str, Any]) -> str:
+    return str(zlib.crc32(json.dumps([about, entries]).encode()))
 
 
 def _view(data: mmap.mmap, start: int, entry: dict[str, Any]) -> npt.NDArray[Any]:
@@ -153,6 +159,7 @@ class ArrayFileWriter(ArrayWriter):
             for name, entry in self._entries.items()
         }
         about = {"key": self._key, "facts": json.dumps(self.facts), "crc32": str(self._crc)}
+        about["header_crc32"] = _crc_of_header(about, entries)
         header = json.dumps({"__metadata__": about, **entries}).encode()
         assert len(header) <= HEADER_BYTES, "facts are small"
         if self._file.tell() == 8 + HEADER_BYTES:

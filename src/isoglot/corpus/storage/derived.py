@@ -1,9 +1,9 @@
 """Files that are made from a corpus, once for all processes: its index.
 
 They lie in the folder `.index` of the corpus or, where that cannot be written, in
-`$ISOGLOT_CACHE/index` (by default in the user's folder of caches). They may be removed at any time:
-whoever needs one builds it again, one process at a time, while the others wait. A file that is
-damaged, or of another corpus, is replaced.
+`$ISOGLOT_CACHE/index` (by default ~/.cache/isoglot/index). They may be removed at any time: whoever
+needs one builds it again, one process at a time, while the others wait. A file that is damaged, or
+of another corpus, is replaced.
 """
 
 from __future__ import annotations
@@ -12,35 +12,26 @@ import logging
 import os
 from contextlib import suppress
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isoglot.atomic import replace_file, write_errors
 from isoglot.corpus.storage.array_file import ArrayFile, ArrayFileWriter, ArrayWriter
 from isoglot.errors import CorpusError, WriteError
 from isoglot.locks import lock_file
+from isoglot.remote.cache import CACHE, cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from isoglot.corpus.storage.array_file import Arrays
 
 INDEX = ".index"
 """Folder inside a corpus."""
-CACHE = "ISOGLOT_CACHE"
-"""Environment variable that names the folder of caches."""
 KEPT_ROWS = 2**20
 """What is made from fewer rows is made in memory by every process: that takes milliseconds."""
 _FORMAT = 1
 _log = logging.getLogger(__name__)
-
-
-def cache_folder() -> Path:
-    """The folder of caches: $ISOGLOT_CACHE, or `isoglot` in the user's folder of caches."""
-    named = os.environ.get(CACHE)
-    if named:
-        return Path(named).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "isoglot"
 
 
 def key_of_index(*parts: object) -> str:
@@ -67,15 +58,15 @@ def open_index(
         build: writes the arrays.
         num_rows: the rows of the corpus that they are made from; of few, they stay in memory.
     """
-    if num_rows < KEPT_ROWS:
-        writer = ArrayWriter()
-        build(writer)
-        return writer.arrays()
     places = (corpus / INDEX / name, cache_folder() / "index" / fingerprint[:16] / name)
     for path in places:
         if path.exists():
             with suppress(CorpusError):
                 return ArrayFile(path, key)
+    if num_rows < KEPT_ROWS:
+        writer = ArrayWriter()
+        build(writer)
+        return writer.arrays()
     for path in places[:-1]:
         with suppress(WriteError):
             return build_file(path, key, build)

@@ -10,21 +10,21 @@ one is longer than that), or for each side of a pair:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isoglot.corpus.storage.derived import key_of_index, open_index
-from isoglot.corpus.storage.shards import DOCUMENT, FileEntry
+from isoglot.corpus.storage.derived import INDEX, build_file, key_of_index, open_index
+from isoglot.corpus.storage.shards import DOCUMENT, FileEntry, Shard, Split, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     import numpy.typing as npt
 
     from isoglot.corpus.storage.array_file import Arrays, ArrayWriter
-    from isoglot.corpus.storage.shards import Shard, Split, Table
     from isoglot.types import BoolArray, IntArray, LongArray
 
 _ROWS = "rows"
@@ -59,8 +59,8 @@ class TableRows:
 
 
 def file_of_rows(source: str, language: str, split: Split) -> str:
-    """The name of a table's file inside the index."""
-    return f"{source}/{language}/{split}-rows.safetensors"
+    """The path of a table's index inside the corpus."""
+    return f"{INDEX}/{source}/{language}/{split}-rows.safetensors"
 
 
 def key_of_rows(fingerprint: str, source: str, language: str, split: Split) -> str:
@@ -77,7 +77,7 @@ def open_rows(
         write_rows(writer, table)
 
     key = key_of_rows(fingerprint, source, language, split)
-    name = file_of_rows(source, language, split)
+    name = file_of_rows(source, language, split).removeprefix(f"{INDEX}/")
     arrays = open_index(corpus, fingerprint, name, key, build, num_rows=table.num_rows)
     return TableRows(arrays, has_documents=len(table.columns) == 1)
 
@@ -115,6 +115,23 @@ def _begins(lengths: LongArray, documents: IntArray) -> BoolArray:
     return begins
 
 
-def index_entry(corpus: Path, path: Path) -> FileEntry:
-    """A file of the index for the manifest."""
-    return FileEntry.of(path, path.relative_to(corpus).as_posix())
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowIndexTask:
+    """The index of one table to write."""
+
+    corpus: Path
+    """Folder of the corpus."""
+    file: str
+    """Path of the index inside it."""
+    key: str
+    columns: tuple[str, ...]
+    shards: tuple[tuple[Path, int], ...]
+    """Where each shard is now, and its rows."""
+
+
+def write_row_index(task: RowIndexTask) -> FileEntry:
+    """Write the index of a table; gives its entry for the manifest."""
+    table = Table(task.columns, [Shard(path, rows) for path, rows in task.shards])
+    path = task.corpus / task.file
+    build_file(path, task.key, lambda writer: write_rows(writer, table))
+    return FileEntry.of(path, task.file)

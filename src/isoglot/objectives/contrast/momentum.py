@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 from typing_extensions import override
 
+from isoglot.models.sharding import local_part
 from isoglot.objectives.compared import Compared, StepModule
 from isoglot.objectives.contrast.info_nce import NO_ITEM, Negatives
 from isoglot.objectives.gathering import gather_micro_batches
@@ -85,13 +86,18 @@ class MomentumEncoder(nn.Module):
         constant = self.settings.schedule == "constant"
         momentum = self.settings.at(0 if constant else int(self.num_updates))
         own, original = self._weights()
-        if own:
+        if any(one.dtype != other.dtype for one, other in zip(own, original, strict=True)):
+            for one, other in zip(own, original, strict=True):  # bf16 weights, one at a time
+                one.lerp_(other.to(one.dtype), 1 - momentum)
+        elif own:
             get_ema_multi_avg_fn(momentum)(own, original, self.num_updates)
         self.num_updates += 1
 
     def _weights(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        """Of both, the parts that this process holds."""
         (original,) = self._original
-        return list(self.module.parameters()), list(original.parameters())
+        own, theirs = self.module.parameters(), original.parameters()
+        return [local_part(one.detach()) for one in own], [local_part(one) for one in theirs]
 
     @override
     def forward(self, *args: Any, **kwargs: Any) -> Any:
