@@ -28,8 +28,8 @@ from isoglot.objectives.entity import EntityPrediction
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.moco import MoCo
 from isoglot.pretraining.config import LossConfig
+from isoglot.pretraining.distributed import DistributedConfig, share_module
 from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
-from isoglot.pretraining.runtime import wrap_ddp
 from isoglot.pretraining.train_module import TrainModule
 from isoglot.pretraining.train_step import StageContext, StepResult, training_steps
 from isoglot.types import Batch, Cursor, Rows
@@ -274,7 +274,7 @@ def one_of_several(
         for sizes in groups:
             batches = grouped(one_step(opened, variant), sizes)[rank::world]
             module = make_module(opened, variant)
-            wrapped = wrap_ddp(module, accelerator)
+            wrapped = share_module(module, DistributedConfig(), accelerator)
             result, left = take_step(module, variant, batches, accelerator, wrapped)
             name = f"{variant}-{'-'.join(map(str, sizes))}-{rank}.pt"
             torch.save((result.losses, result.metrics, left), folder / name)

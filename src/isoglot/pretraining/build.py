@@ -24,6 +24,7 @@ from isoglot.errors import CorpusError
 from isoglot.folders import model_folder
 from isoglot.objectives.base import Objective
 from isoglot.pretraining.config import PretrainConfig, objectives_of, objectives_to_fit
+from isoglot.pretraining.distributed import check_processes
 from isoglot.pretraining.export import Exporter
 from isoglot.pretraining.measuring import RunMeasurer
 from isoglot.pretraining.planning import make_plan, needs_plan, stored_plan
@@ -89,7 +90,7 @@ def build_run(
 ) -> RunContext:
     """Build what a run needs before its first stage; open numbers are found, or its plan's."""
     check_corpus(config, corpus)
-    config.distributed.num_parts(accelerator.num_processes)  # refuses groups that do not divide
+    check_processes(config, accelerator.num_processes)
     asked = config
     if not accelerator.is_main_process:
         console = Console(quiet=True)
