@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file
 
 from isoglot.batching.loader import open_streams
 from isoglot.batching.streams import MentionStream
 from isoglot.evaluation.embed import encode_in_batches
 from isoglot.evaluation.probing import predict_objects
 from isoglot.objectives.entity import MENTION, EntityPrediction
+from isoglot.pretraining.checkpoint import Checkpoint
 from isoglot.tasks.examples import OBJECT, Fact
 from isoglot.tasks.lama import normalize_answer
 
@@ -192,7 +192,7 @@ def _accuracy(queries: Tensor, keys: Tensor, entities: Tensor) -> float:
 
 def _heads(checkpoint: Path) -> tuple[Any, Any] | None:
     """The query's and the key's head of masked entity prediction, if it was trained."""
-    weights = load_file(checkpoint / "weights.safetensors")
+    weights = Checkpoint(checkpoint).read()
     prefix = "objectives.entity."
     own = {name[len(prefix) :]: w for name, w in weights.items() if name.startswith(prefix)}
     if not own:

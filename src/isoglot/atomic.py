@@ -106,6 +106,11 @@ def replace_file(path: Path) -> Iterator[Path]:
             raise
 
 
+def partial_folder(folder: Path) -> Path:
+    """The temporary folder that `replace_folder` fills."""
+    return folder.with_name(f".{folder.name}{PARTIAL}")
+
+
 @contextmanager
 def replace_folder(folder: Path, *, durable: bool = False) -> Iterator[Path]:
     """An empty temporary folder to fill; takes the place of `folder` unless the block raises.
@@ -121,7 +126,7 @@ def replace_folder(folder: Path, *, durable: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def _replace_folder(folder: Path, *, durable: bool) -> Iterator[Path]:
-    partial = folder.with_name(f".{folder.name}{PARTIAL}")
+    partial = partial_folder(folder)
     replaced = folder.with_name(f".{folder.name}.replaced")
     if replaced.exists() and not folder.exists():
         # the process was killed between the two renames below
@@ -133,13 +138,13 @@ def _replace_folder(folder: Path, *, durable: bool) -> Iterator[Path]:
         yield partial
         if durable:
             for file in partial.iterdir():
-                _sync(file)
-            _sync(partial)
+                sync(file)
+            sync(partial)
         if folder.exists():
             folder.rename(replaced)
         partial.rename(folder)
         if durable:
-            _sync(folder.parent)
+            sync(folder.parent)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -180,7 +185,7 @@ def write_error_message(path: object, reason: str) -> str:
     )
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Flushes a file, or the entries of a folder, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 if TYPE_CHECKING:  # preparing data needs no torch
+    from collections import abc
     from collections.abc import Callable, Mapping
 
     import torch
@@ -339,7 +340,7 @@ class Cursor:
     """Steps taken in this stage."""
     counters: tuple[int, ...] = ()
     """Draws taken from each component of the mixture."""
-    pending: tuple[Draw, ...] = ()
+    pending: abc.Sequence[Draw] = ()
     """Draws taken but not yet packed, oldest first."""
 
     @property

@@ -2,7 +2,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.batching.packing import DrawLookup, pack
+from isoglot.batching.draws import DrawLookup
+from isoglot.batching.packing import pack
 from tests.batching import naive
 from tests.batching.fakes import FakeSlice, Plain, WithAux, mixture, open_stream
 

@@ -101,17 +101,17 @@ def keys_of(train_module, moco, batch):
         return vectors_of(encoder, head, moco, batch.aux_rows["moco"], places)
 
 
-def losses_of(train_module, moco, batch):
-    """The loss of each pair of a micro-batch: its own key, the queue, in-batch keys."""
+def losses_of(train_module, moco, *batches):
+    """The loss of each pair: its own key, the queue, and the keys of all these micro-batches."""
     module = train_module.objective("moco")
-    places = batch.markers["moco"]["query"]
-    queries = vectors_of(train_module.encoder, module.projection, moco, batch.rows, places)
-    keys = keys_of(train_module, moco, batch)
-    sentences = [
-        {int(a), int(b)}
-        for a, b in zip(batch.labels["moco"]["query"], batch.labels["moco"]["key"], strict=True)
-    ]
-    own = batch.labels["moco"]["key"].tolist()
+    queries, keys, sentences, own = [], [], [], []
+    for batch in batches:
+        places = batch.markers["moco"]["query"]
+        queries += vectors_of(train_module.encoder, module.projection, moco, batch.rows, places)
+        keys += keys_of(train_module, moco, batch)
+        labels = batch.labels["moco"]["query"].tolist(), batch.labels["moco"]["key"].tolist()
+        sentences += [{a, b} for a, b in zip(*labels, strict=True)]
+        own += labels[1]
     losses = []
     for i, query in enumerate(queries):
         candidates = [keys[i]]

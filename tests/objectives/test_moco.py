@@ -47,6 +47,7 @@ VARIANTS = {
     "shared with a queue": settings(key_encoder="shared", in_batch_negatives=True),
     "no projection": replace(IN_BATCH, projection=ProjectionConfig(layers=0)),
 }
+IN_BATCH_VARIANTS = ("in-batch and queue", "shared", "shared with a queue")
 
 
 @pytest.fixture
@@ -78,16 +79,16 @@ def test_hidden_tokens_are_not_predicted_and_change_nothing_of_what_a_sentence_i
 
 @pytest.mark.parametrize(
     ("variant", "micro_rows"),
-    [*((name, 8) for name in VARIANTS), ("paper", 2), ("in-batch and queue", 2)],
+    [*((name, 8) for name in VARIANTS), ("paper", 2), *((name, 2) for name in IN_BATCH_VARIANTS)],
 )
 def test_loss_and_gradient_are_the_obvious_ones(corpus, accelerator, variant, micro_rows):
-    """However the step is split, where all candidates are in the queue."""
+    """However the step is split: candidates are those of the queue and of the whole step."""
     moco = VARIANTS[variant]
     train_module = make_train_module(corpus, moco, tlm=False)
     loader = make_loader(corpus, moco, tlm=False, micro_rows=micro_rows)
     batches = next(loader.steps(Cursor()))
     assert ("moco" in batches[0].aux_rows) == (moco.key_encoder == "momentum")
-    losses = torch.cat([losses_of(train_module, moco, batch) for batch in batches])
+    losses = losses_of(train_module, moco, *batches)
     weights = {n: p for n, p in train_module.named_parameters() if p.requires_grad}
     expected = torch.autograd.grad(
         losses.mean(), list(weights.values()), allow_unused=True, materialize_grads=True

@@ -44,8 +44,8 @@ STEPS = 4
 SAVED_EVERY = 2
 _NAMES = ("sources", "languages", "target_languages")
 """Settings that name a part of a corpus."""
-SYNCS = 5
-"""Times that something is synced to disk for a checkpoint."""
+SYNCS = 7
+"""Times that something is synced to disk for a checkpoint, on one process."""
 
 
 def staged_recipes() -> list[str]:

@@ -8,6 +8,7 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,19 +17,21 @@ from isoglot.batching.loader import LoaderConfig
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import MentionStream, ParallelStream, TextStream, TripleStream
 from isoglot.corpus import Corpus
-from isoglot.models.config import ExportConfig, ModelConfig
+from isoglot.models.config import ExportConfig, GenerationConfig, ModelConfig
 from isoglot.objectives.btmlm import BTMLM
 from isoglot.objectives.contrast.momentum import MomentumConfig, QueueConfig
 from isoglot.objectives.entailment import ObjectEntailment
 from isoglot.objectives.entity import EntityPrediction
 from isoglot.objectives.moco import MoCo
-from isoglot.pretraining import train_step
+from isoglot.pretraining import build, train_step
 from isoglot.pretraining.checkpoint import CheckpointConfig
 from isoglot.pretraining.config import LoggingConfig, PretrainConfig, StageConfig
+from isoglot.pretraining.distributed import DistributedConfig
 from isoglot.pretraining.early_stopping import EarlyStoppingConfig
 from isoglot.pretraining.measuring import TimeBudget, time_budget
 from isoglot.pretraining.optimizer import OptimizerConfig
 from isoglot.pretraining.run import pretrain
+from isoglot.pretraining.train_module import TrainModule
 from isoglot.types import Batch
 from tests.pretraining import translating
 
@@ -172,6 +175,10 @@ def main() -> None:
     parser.add_argument("--auto", action="store_true")
     parser.add_argument("--hours", type=float)
     parser.add_argument("--seconds-left", type=float)
+    parser.add_argument("--strategy", choices=("ddp", "fsdp", "hsdp"), default="ddp")
+    parser.add_argument("--shard-processes", type=int)
+    parser.add_argument("--accumulate", choices=("parts", "whole"), default="parts")
+    parser.add_argument("--still", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.kill_in_save:
@@ -181,6 +188,17 @@ def main() -> None:
     if arguments.seconds_left:
         TimeBudget.left = lambda *_: arguments.seconds_left  # type: ignore[method-assign]
     recipe = MIXES[arguments.mix](arguments.workers)
+    recipe = replace(
+        recipe,
+        distributed=DistributedConfig(
+            strategy=arguments.strategy,
+            shard_processes=arguments.shard_processes,
+            accumulate=arguments.accumulate,
+        ),
+    )
+    if arguments.still:  # masks of dropout and generated tokens are drawn by each process
+        recipe = still(recipe)
+        compute_in_float64()
     if arguments.auto:
         recipe = replace(recipe, batch=replace(recipe.batch, micro_rows="auto"))
     pretrain(
@@ -190,6 +208,28 @@ def main() -> None:
         resume=arguments.resume,
         budget=time_budget(arguments.hours),
     )
+
+
+def still(recipe: PretrainConfig) -> PretrainConfig:
+    """A recipe without what each process draws by itself: dropout masks, generated tokens."""
+    objectives: dict[str, Any] = dict(recipe.objectives)
+    if "btmlm" in objectives:
+        objectives["btmlm"] = replace(objectives["btmlm"], decoding="argmax")
+    if "backtranslate" in objectives:
+        objectives["backtranslate"] = replace(
+            objectives["backtranslate"], generation=GenerationConfig(method="greedy")
+        )
+    return replace(recipe, model=replace(recipe.model, dropout=0.0), objectives=objectives)
+
+
+def compute_in_float64() -> None:
+    """Weights in float64: what processes add up in another order is the same to 1e-12."""
+    build_train_module = build.build_train_module
+
+    def doubled(*arguments: Any, **settings: Any) -> TrainModule:
+        return build_train_module(*arguments, **settings).double()
+
+    build.build_train_module = doubled
 
 
 def wait_in_steps(seconds: float) -> None:
@@ -205,7 +245,7 @@ def wait_in_steps(seconds: float) -> None:
 
 def die_at_sync(number: int) -> None:
     """SIGKILL at the n-th time that something is synced to disk."""
-    sync, calls = atomic._sync, [0]
+    sync, calls = atomic.sync, [0]
 
     def counted(path: Path) -> None:
         calls[0] += 1
@@ -213,7 +253,7 @@ def die_at_sync(number: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         sync(path)
 
-    atomic._sync = counted
+    atomic.sync = counted
 
 
 if __name__ == "__main__":

@@ -6,11 +6,11 @@ import resource
 
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from isoglot.errors import CheckpointError
-from isoglot.pretraining import checkpoint
-from isoglot.pretraining.checkpoint import Checkpoint, TrainState, latest_valid, save
+from isoglot.pretraining import checkpoint_files
+from isoglot.pretraining.checkpoint import Checkpoint, TrainState, latest_valid
+from isoglot.pretraining.checkpoint_saver import save
 from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
 from isoglot.types import Cursor, Draw
 
@@ -125,14 +125,14 @@ def test_another_model_is_refused(tmp_path):
 def test_a_full_disk_leaves_the_one_before(tmp_path, monkeypatch):
     model, optimizer = trained()
     before = save(tmp_path, state(3), model, optimizer, keep=1)
-    write = save_file
+    write = checkpoint_files.write_tensors
 
-    def fail(tensors, path):
+    def fail(path, tensors):
         if path.name == "optimizer.safetensors":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        write(tensors, path)
+        return write(path, tensors)
 
-    monkeypatch.setattr(checkpoint, "save_file", fail)
+    monkeypatch.setattr(checkpoint_files, "write_tensors", fail)
     with pytest.raises(CheckpointError) as caught:
         save(tmp_path, state(6), model, optimizer, keep=1)
     message = str(caught.value)
@@ -150,7 +150,7 @@ def test_a_file_size_limit_counts_as_full(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
     try:
-        with pytest.raises(CheckpointError, match="could not be written"):
+        with pytest.raises(CheckpointError, match="cannot be written"):
             save(tmp_path, state(6), model, optimizer, keep=1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -185,7 +185,7 @@ def test_a_checkpoint_of_another_format_is_not_taken_for_damaged(tmp_path):
     model, optimizer = trained()
     save(tmp_path, state(3), model, optimizer, keep=2)
     newest = save(tmp_path, state(6), model, optimizer, keep=2) / "state.json"
-    text = newest.read_text().split("\n", 1)[1].rstrip("\n").replace('"format": 2', '"format": 1')
+    text = newest.read_text().split("\n", 1)[1].rstrip("\n").replace('"format": 3', '"format": 1')
     newest.write_text(f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}\n")
     with pytest.raises(CheckpointError, match="has format 1"):
         latest_valid(tmp_path, pytest.fail)

@@ -19,6 +19,7 @@ from isoglot.objectives.moco import MoCo
 from isoglot.objectives.tlm import TLM
 from isoglot.pretraining.config import LoggingConfig, StageConfig
 from isoglot.pretraining.heldout_retrieval import HeldoutRetrieval, accuracy_both_ways
+from isoglot.pretraining.train_module import TrainModule
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def by_hand(encoder, corpus, languages, pooling):
 def test_it_is_the_accuracy_of_sentences_encoded_alone(corpus, encoder, pooling):
     moco = MoCo(queue=QueueConfig(size=16), pooling=pooling)
     stream = ParallelStream(objectives=("moco",), order="shuffled", mixup=True)
-    found = make(corpus, stream, {"moco": moco})(encoder)
+    found = make(corpus, stream, {"moco": moco})(TrainModule(encoder, {}, corpus))
     expected = {code: by_hand(encoder, corpus, code, pooling) for code in ("aa-bb", "aa-cc")}
     for code, value in expected.items():
         assert found.pop(f"valid/mine/{code}/retrieval") == pytest.approx(value, abs=1e-9)
@@ -77,11 +78,12 @@ def test_it_is_the_accuracy_of_sentences_encoded_alone(corpus, encoder, pooling)
 
 
 def test_recipes_without_contrast_and_few_examples(corpus, encoder):
+    module = TrainModule(encoder, {}, corpus)
     stream = ParallelStream(objectives=("tlm",), languages=("aa-cc",))
-    found = make(corpus, stream, {"tlm": TLM()})(encoder)
+    found = make(corpus, stream, {"tlm": TLM()})(module)
     expected = by_hand(encoder, corpus, "aa-cc", "mean")
     assert found["valid/mine/aa-cc/retrieval"] == pytest.approx(expected, abs=1e-9)
-    few = make(corpus, replace(stream, overlong="drop"), {"tlm": TLM()}, examples=2)(encoder)
+    few = make(corpus, replace(stream, overlong="drop"), {"tlm": TLM()}, examples=2)(module)
     assert few["valid/mine/aa-cc/retrieval"] in (0.0, 0.25, 0.5, 0.75, 1.0)
 
 

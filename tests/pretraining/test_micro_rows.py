@@ -131,17 +131,19 @@ def test_sizes_divide_the_part_of_each_process():
         possible_sizes(4, 2, smallest=3)
 
 
-def test_objectives_that_compare_examples_are_known():
+@pytest.mark.parametrize("negatives", ["step", "micro_batch"])
+def test_objectives_that_compare_the_examples_of_a_micro_batch_are_known(negatives):
     queue = QueueConfig(size=10)
     objectives = {
         "mlm": MLM(),
-        "momentum": MoCo(queue=queue),
-        "in-batch": MoCo(in_batch_negatives=True),
-        "entity": EntityPrediction(),
-        "contrast": ObjectEntailment(),
-        "classify": ObjectEntailment(loss="classify"),
+        "momentum": MoCo(queue=queue, negatives=negatives),
+        "in-batch": MoCo(in_batch_negatives=True, negatives=negatives),
+        "entity": EntityPrediction(negatives=negatives),
+        "contrast": ObjectEntailment(negatives=negatives),
+        "classify": ObjectEntailment(loss="classify", negatives=negatives),
     }
-    assert split_sensitive(objectives) == ["in-batch", "entity", "contrast"]
+    expected = ["in-batch", "entity", "contrast"] if negatives == "micro_batch" else []
+    assert split_sensitive(objectives) == expected
 
 
 def test_with_such_an_objective_a_step_stays_in_one_piece():

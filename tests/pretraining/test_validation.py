@@ -133,7 +133,7 @@ def test_two_processes_share_the_held_out_examples(corpus):
         part = make_validation(corpus, streams, objectives, shape, accelerator)
         with torch.no_grad():
             sums.append(part._sums(module))
-        found = part._retrieval(module.encoder)
+        found = part._retrieval(module)
         shares = {name: value for name, value in found.items() if name.endswith("/retrieval")}
         measured = {name for name, value in shares.items() if value and "/mean/" not in name}
         assert len(measured) <= 1, "each process scores its own pairs of languages"

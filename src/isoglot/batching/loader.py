@@ -1,8 +1,9 @@
 """Micro-batches in order, built ahead by workers, each with the cursor that follows its step.
 
-torch's DataLoader only transports: its indices are plans, which the planner makes in the main
-process, so prefetched batches are no part of the state. A checkpoint that stores the cursor of the
-last trained step resumes bit for bit, at once, however far ahead the workers were.
+torch's DataLoader only transports: its indices are plans, which the planner makes in a thread of
+the main process, a step ahead, so prefetched batches are no part of the state. A checkpoint that
+stores the cursor of the last trained step resumes bit for bit, at once, however far ahead the
+workers were.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import os
 import signal
 import warnings
 import weakref
-from dataclasses import dataclass
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -27,6 +31,7 @@ from isoglot.batching.mixture import Mixture, OpenStream
 from isoglot.batching.padded import PaddedBatchBuilder, build_planner, uses_padding
 from isoglot.errors import RecipeError
 from isoglot.ranges import Range, check_ranges
+from isoglot.types import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,8 +41,9 @@ if TYPE_CHECKING:
     from isoglot.corpus import Corpus
     from isoglot.corpus.storage.shards import Split
     from isoglot.objectives.base import Objective
-    from isoglot.types import Batch, Cursor, IntArray
+    from isoglot.types import Batch, IntArray
 
+T = TypeVar("T")
 _ALIGNED_BYTES = 16
 """Tensors of a shared buffer begin at multiples of so many bytes, more than any number has."""
 
@@ -137,18 +143,36 @@ class Loader:
 
     def steps(self, cursor: Cursor) -> Iterator[list[Batch]]:
         """This process's micro-batches of each step that follows a cursor, without end."""
-        own = self.planner.num_micro // self.world
-        # micro-batch m of a step belongs to process m mod world
-        steps = self.planner.steps(cursor)
-        batches = self._load(plan for step in steps for plan in step[self.rank :: self.world])
+        cursors: deque[Cursor] = deque()
+        batches = self._load(self._plans(cursor, cursors))
         while True:
-            yield [next(batches) for _ in range(own)]
+            step = [next(batches) for _ in range(self.planner.num_micro // self.world)]
+            following = cursors.popleft()
+            yield [replace(batch, cursor=following) for batch in step]
+
+    def _plans(self, cursor: Cursor, cursors: deque[Cursor]) -> Iterator[MicroBatchPlan]:
+        """This process's plans, without their cursors, which stay here, one for each step.
+
+        A cursor has thousands of pending draws: sending it to a worker and back with each
+        micro-batch would take longer than planning the step.
+        """
+        for step in one_ahead(self.planner.steps(cursor, rank=self.rank, world=self.world)):
+            cursors.append(step[0].cursor)
+            for plan in step:
+                yield replace(plan, cursor=Cursor())
 
     def single_pass(self, max_examples: int) -> Iterator[Batch]:
         """Every example once, at most `max_examples` of each component; this process's share."""
-        for number, plan in enumerate(self.planner.single_pass(max_examples)):
-            if number % self.world == self.rank:
-                yield self.builder[plan]
+        for batch, is_own in self.single_pass_together(max_examples):
+            if is_own:
+                yield batch
+
+    def single_pass_together(self, max_examples: int) -> Iterator[tuple[Batch, bool]]:
+        """`single_pass` with as many micro-batches on every process: is one in its share?"""
+        plans = self.planner.single_pass(max_examples)
+        while of_all := list(islice(plans, self.world)):
+            is_own = self.rank < len(of_all)
+            yield self.builder[of_all[self.rank if is_own else -1]], is_own
 
     def _load(self, plans: Iterator[MicroBatchPlan]) -> Iterator[Batch]:
         workers = self.workers.num_workers
@@ -169,6 +193,20 @@ class Loader:
         if workers:
             _stop_workers_at_exit(batches)
         return batches
+
+
+def one_ahead(items: Iterator[T]) -> Iterator[T]:
+    """The items of an iterator without end; a thread makes the next one while one is used.
+
+    The thread begins with the first item, after loader workers were forked, and ends with the
+    generator.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="isoglot-ahead") as thread:
+        coming = thread.submit(next, items)
+        while True:
+            item = coming.result()
+            coming = thread.submit(next, items)
+            yield item
 
 
 def worker_note(config: LoaderConfig, num_processes: int) -> str | None:

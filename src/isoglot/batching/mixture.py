@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+from numba import njit
 
 from isoglot.batching.streams.base import LanguageSlice, StreamConfig
+from isoglot.corpus.storage.grouping import group_places
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -126,8 +127,7 @@ class Component:
         owners = np.searchsorted(self.ends, indices, "right")
         starts = self.ends - [one.num_examples for one in self.slices]
         found: IntArray | None = None
-        for number in np.unique(owners):
-            chosen = owners == number
+        for number, chosen in group_places(owners):
             local = indices[chosen] - starts[number]
             sizes = self.slices[number].sizes(local, uniforms[chosen])
             if found is None:
@@ -163,6 +163,9 @@ class Mixture:
                 )
                 probabilities.append(stream.config.share * share / per_draw)
         self.probabilities = np.array(probabilities) / sum(probabilities)
+        total = sum(stream.config.share for stream in streams)
+        self.tokens_per_draw = total / sum(probabilities)
+        """Mean number of tokens in the main rows of one draw, about."""
         self._cumulative = np.cumsum(self.probabilities)
 
     def draw_components(self, first: int, number: int) -> LongArray:
@@ -211,7 +214,7 @@ def _component_shares(stream: OpenStream) -> tuple[list[tuple[LanguageSlice, ...
 
 _NUM_ROUNDS = 6
 _MASK = (1 << 64) - 1
-_UintArray = npt.NDArray[np.uint64]
+_STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 def key_of(*parts: int | str) -> int:
@@ -222,9 +225,8 @@ def key_of(*parts: int | str) -> int:
 
 def uniform(key: int, counters: LongArray) -> FloatArray:
     """One random number in [0, 1) for each counter."""
-    step = np.uint64(0x9E3779B97F4A7C15)
-    bits = _scramble(_scramble(counters.astype(np.uint64) * step + np.uint64(key & _MASK)) + step)
-    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    found: FloatArray = _uniform(np.uint64(key & _MASK), counters)
+    return found
 
 
 def permute(n: int, key: int, indices: LongArray) -> LongArray:
@@ -236,25 +238,44 @@ def permute(n: int, key: int, indices: LongArray) -> LongArray:
     """
     assert n > 0
     half = max(1, ((n - 1).bit_length() + 1) // 2)
-    keys = _scramble(np.arange(1, _NUM_ROUNDS + 1, dtype=np.uint64) + np.uint64(key & _MASK))
-    images = indices.astype(np.uint64)
-    outside = np.arange(len(images))
-    while len(outside):
-        images[outside] = _feistel(images[outside], half, keys)
-        outside = outside[images[outside] >= np.uint64(n)]
-    return images.astype(np.int64)
+    images: LongArray = _permute(np.uint64(n), np.uint64(key & _MASK), np.uint64(half), indices)
+    return images
 
 
-def _feistel(values: _UintArray, half: int, keys: _UintArray) -> _UintArray:
-    shift, mask = np.uint64(half), np.uint64((1 << half) - 1)
-    left, right = values >> shift, values & mask
-    for key in keys:
-        left, right = right, left ^ (_scramble(right + key) & mask)
-    return (left << shift) | right
+@njit(cache=True, nogil=True)
+def _uniform(key: np.uint64, counters: LongArray) -> FloatArray:  # pragma: no cover - compiled
+    found = np.empty(len(counters))
+    for place, counter in enumerate(counters):
+        bits = _scramble(_scramble(np.uint64(counter) * _STEP + key) + _STEP)
+        found[place] = np.float64(bits >> np.uint64(11)) * 2.0**-53
+    return found
 
 
-def _scramble(values: _UintArray) -> _UintArray:
-    """SplitMix64's finaliser: each output bit depends on each input bit."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+@njit(cache=True, nogil=True)
+def _permute(
+    n: np.uint64, key: np.uint64, half: np.uint64, indices: LongArray
+) -> LongArray:  # pragma: no cover - compiled
+    mask = (np.uint64(1) << half) - np.uint64(1)
+    keys = np.empty(_NUM_ROUNDS, np.uint64)
+    for number in range(_NUM_ROUNDS):
+        keys[number] = _scramble(np.uint64(number + 1) + key)
+    images = np.empty(len(indices), np.int64)
+    for place, index in enumerate(indices):
+        image = np.uint64(index)
+        while True:
+            left, right = image >> half, image & mask
+            for one in keys:
+                left, right = right, left ^ (_scramble(right + one) & mask)
+            image = (left << half) | right
+            if image < n:
+                break
+        images[place] = np.int64(image)
+    return images
+
+
+@njit(cache=True, nogil=True)
+def _scramble(value: np.uint64) -> np.uint64:  # pragma: no cover - compiled
+    """SplitMix64's finalizer: each output bit depends on each input bit."""
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))

@@ -15,20 +15,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numba import njit
 from typing_extensions import override
 
 from isoglot.batching.builder import BatchBuilder, PlacedSequence, RowBuffer, TargetCollector
-from isoglot.batching.planner import MicroBatchPlan, Planner
+from isoglot.batching.planner import Placement, Planner
+from isoglot.corpus.storage.grouping import ascending_order, group_places
 from isoglot.types import Batch, Decoding, LongArray, Seq2SeqBatch, Sequence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from isoglot.batching.draws import DrawPool
     from isoglot.batching.mixture import Mixture, NamedObjectives, OpenStream
-    from isoglot.batching.packing import DrawPool
-    from isoglot.batching.planner import BatchConfig
+    from isoglot.batching.planner import BatchConfig, MicroBatchPlan
     from isoglot.objectives.base import Objective
-    from isoglot.types import BoolArray, Example, IntArray, Rng
+    from isoglot.types import Example, IntArray, Rng
 
 _Built = tuple[str, "Objective", Sequence]
 """(name, objective, sequence)."""
@@ -64,50 +66,56 @@ class PaddedPlanner(Planner):
         ]
 
     @override
-    def _place(self, pool: DrawPool, order: LongArray) -> tuple[list[MicroBatchPlan], BoolArray]:
+    def _place(self, pool: DrawPool, order: LongArray) -> Placement:
         sizes = self._sizes(pool)
-        by_length = np.argsort(-sizes[:, [1, 3]].max(axis=1), kind="stable")
-        buckets = self._cut(by_length, sizes)
-        if len(buckets) > 1 and 0 in buckets[-1]:
+        longest = sizes[:, [1, 3]].max(axis=1)
+        by_length = ascending_order(longest.max(initial=0) - longest)
+        ends = _cut(by_length, sizes, self._budget)
+        if len(ends) > 1 and 0 in by_length[ends[-2] :]:
             # the oldest draw is in the last bucket, which is not full: begin with the short ones
-            buckets = self._cut(by_length[::-1], sizes)
-        full, rest = buckets[:-1], buckets[-1:]
-        # buckets with the oldest draws first, so that no draw is pending forever
-        chosen = (sorted(full, key=min) + rest)[: self.num_micro]
-        unplaced = np.ones(len(pool.components), np.bool_)
-        plans = []
-        for number in range(self.num_micro):
-            draws = np.sort(np.array(chosen[number] if number < len(chosen) else [], np.int64))
-            unplaced[draws] = False
-            placed = pool[draws]
-            unused = np.zeros(len(placed.lengths), np.int64)
-            plans.append(MicroBatchPlan(draws=placed, rows=unused, offsets=unused))
-        return plans, unplaced
+            by_length = by_length[::-1].copy()
+            ends = _cut(by_length, sizes, self._budget)
+        starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+        # buckets with the oldest draws first, so that no draw is pending forever; the last bucket,
+        # which is not full, at the end
+        full = np.argsort(np.minimum.reduceat(by_length, starts)[:-1], kind="stable")
+        buckets = np.append(full, len(ends) - 1)[: self.num_micro]
+        micro_batches = np.full(len(pool.components), -1, np.int64)
+        for number, bucket in enumerate(buckets.tolist()):
+            micro_batches[by_length[starts[bucket] : ends[bucket]]] = number
+        unused = np.zeros(len(pool.lengths), np.int64)
+        return Placement(micro_batches, unused, unused)
 
     def _sizes(self, pool: DrawPool) -> LongArray:
         """(draws, 4): number and greatest length of a draw's sources, then of its targets."""
-        kinds = np.concatenate([self._kinds[number] for number in pool.components.tolist()])
-        owner = np.repeat(np.arange(len(pool.components)), np.diff(pool.starts))
         sizes = np.zeros((len(pool.components), 4), np.int64)
-        for place, kind in ((0, _SOURCE), (2, _TARGET)):
-            mine = kinds == kind
-            np.add.at(sizes[:, place], owner[mine], 1)
-            np.maximum.at(sizes[:, place + 1], owner[mine], pool.lengths[mine])
+        for number, chosen in group_places(pool.components):
+            kinds = self._kinds[number]
+            lengths = pool.lengths[pool.starts[chosen][:, None] + np.arange(len(kinds))]
+            for place, kind in ((0, _SOURCE), (2, _TARGET)):
+                mine = kinds == kind
+                sizes[chosen, place] = mine.sum()
+                sizes[chosen, place + 1] = lengths[:, mine].max(axis=1, initial=0)
         return sizes
 
-    def _cut(self, order: LongArray, sizes: LongArray) -> list[list[int]]:
-        """Cut draws in this order into micro-batches, each as large as the budget allows."""
-        buckets: list[list[int]] = []
-        sources = longest = targets = longest_target = 0
-        for draw, size in zip(order.tolist(), sizes[order].tolist(), strict=True):
-            sources, longest = sources + size[0], max(longest, size[1])
-            targets, longest_target = targets + size[2], max(longest_target, size[3])
-            padded = sources * longest + targets * longest_target
-            if not buckets or padded > self._budget:
-                buckets.append([])
-                sources, longest, targets, longest_target = size
-            buckets[-1].append(draw)
-        return buckets
+
+@njit(cache=True, nogil=True)
+def _cut(
+    order: LongArray, sizes: LongArray, budget: int
+) -> LongArray:  # pragma: no cover - compiled
+    """Cut draws in this order into buckets, each as large as the budget allows: where each ends."""
+    ends = np.empty(len(order), np.int64)
+    number = sources = longest = targets = longest_target = 0
+    for place, draw in enumerate(order):
+        sources, longest = sources + sizes[draw, 0], max(longest, sizes[draw, 1])
+        targets, longest_target = targets + sizes[draw, 2], max(longest_target, sizes[draw, 3])
+        if place > 0 and sources * longest + targets * longest_target > budget:
+            ends[number] = place
+            number += 1
+            sources, longest = sizes[draw, 0], sizes[draw, 1]
+            targets, longest_target = sizes[draw, 2], sizes[draw, 3]
+    ends[number] = len(order)
+    return ends[: number + 1].copy()
 
 
 def _sequence_kinds(objectives: NamedObjectives, sizes: IntArray) -> LongArray:

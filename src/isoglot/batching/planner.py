@@ -1,7 +1,8 @@
 """From a cursor to the plan of a step: which draws, in which micro-batch, row and offset.
 
-Plans come from the length index alone, so every process plans the whole step (milliseconds) and
-builds only its own micro-batches: one, two or eight processes see the same global batch.
+Plans come from the length index alone, so every process plans the whole step (milliseconds, and
+linear in its draws) and builds only its own micro-batches: one, two or eight processes see the same
+global batch. The loader plans a step ahead, in a thread.
 
     cursor --draw--> draws --look up--> lengths --pack--> micro-batch plans + the next cursor
 """
@@ -9,13 +10,16 @@ builds only its own micro-batches: one, two or eight processes see the same glob
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
+from numba import njit
 
-from isoglot.batching.packing import DrawLookup, DrawPool, pack
+from isoglot.batching.draws import DrawLookup, DrawPool, PendingDraws, draw_numbers
+from isoglot.batching.packing import pack
+from isoglot.corpus.storage.grouping import ascending_order
 from isoglot.ranges import Range, check_ranges
-from isoglot.types import BoolArray, Cursor, Draw, LongArray
+from isoglot.types import Cursor, LongArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 
 _NO_LIMIT = 2**62
 _DRAWS_PER_LOOKUP = 2048
-"""Draws looked up at a time: single look-ups would be slow."""
+"""Draws looked up at a time, at least: single look-ups would be slow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +70,17 @@ class MicroBatchPlan:
     """The state of the data after this micro-batch's step."""
 
 
+class Placement(NamedTuple):
+    """Where the draws of a pool are."""
+
+    micro_batches: LongArray
+    """The micro-batch of each draw, -1 if it was not placed."""
+    rows: LongArray
+    """The row of each sequence."""
+    offsets: LongArray
+    """The place of its first token in the row."""
+
+
 @dataclass(slots=True, kw_only=True)
 class _KnownDraws:
     """Draws looked up so far: those that a cursor has pending, and those that follow it."""
@@ -97,15 +112,20 @@ class Planner:
         self.num_aux_rows = self._count_aux_rows()
         self._lookup = DrawLookup(mixture, self.aux_groups)
 
-    def steps(self, cursor: Cursor) -> Iterator[list[MicroBatchPlan]]:
-        """The plans of all steps that follow a cursor, without end."""
+    def steps(
+        self, cursor: Cursor, *, rank: int = 0, world: int = 1
+    ) -> Iterator[list[MicroBatchPlan]]:
+        """The plans of all steps that follow a cursor, without end; see `plan`."""
         while True:
-            plans = self.plan(cursor)
+            plans = self.plan(cursor, rank=rank, world=world)
             cursor = plans[0].cursor
             yield plans
 
-    def plan(self, cursor: Cursor) -> list[MicroBatchPlan]:
-        """The micro-batches of the step after a cursor."""
+    def plan(self, cursor: Cursor, *, rank: int = 0, world: int = 1) -> list[MicroBatchPlan]:
+        """The micro-batches of the step after a cursor that belong to one of `world` processes.
+
+        Micro-batch m belongs to process m mod world.
+        """
         known = self._look_up(cursor)
         short = self._wanted_tokens - known.pending.tokens.sum()
         new = 0
@@ -114,22 +134,23 @@ class Planner:
         pool = known.pending.join(known.following[:new])
         num_pending = len(cursor.pending)
         # pending draws first; of each kind, the longest first
-        is_new = np.arange(len(pool.tokens)) >= num_pending
-        order = np.lexsort([-pool.tokens, is_new])
-        plans, unplaced = self._place(pool, order)
+        shorter = pool.tokens.max(initial=0) - pool.tokens
+        old, fresh = ascending_order(shorter[:num_pending]), ascending_order(shorter[num_pending:])
+        placement = self._place(pool, np.concatenate([old, num_pending + fresh]))
+        unplaced = placement.micro_batches < 0
         assert not unplaced.all(), "a step that places nothing would never end"
         counters = self._counters_of(cursor, pool.components[num_pending:])
         remaining = pool[np.flatnonzero(unplaced)]
-        draws = zip(remaining.components.tolist(), remaining.counters.tolist(), strict=True)
         following = Cursor(
             step=cursor.step + 1,
             counters=tuple(counters.tolist()),
-            pending=tuple(Draw(component, counter) for component, counter in draws),
+            pending=PendingDraws(remaining.components, remaining.counters),
         )
         self._known = _KnownDraws(
             cursor=following, pending=remaining, following=known.following[new:]
         )
-        return [replace(plan, cursor=following) for plan in plans]
+        numbers = range(rank, self.num_micro, world)
+        return _make_plans(pool, placement, numbers, cursor=following)
 
     def single_pass(self, max_examples: int) -> Iterator[MicroBatchPlan]:
         """Every example of every component once, at most `max_examples` each: for validation."""
@@ -140,8 +161,11 @@ class Planner:
             # only draws that can be placed are looked up: the whole pass stays linear
             window = min(len(components), self.shape.rows * self.shape.row_length // 2)
             pool = self._lookup(components[:window], counters[:window])
-            plans, unplaced = self._place(pool, np.argsort(-pool.tokens, kind="stable"))
+            shorter = pool.tokens.max(initial=0) - pool.tokens
+            placement = self._place(pool, ascending_order(shorter))
+            unplaced = placement.micro_batches < 0
             assert not unplaced.all(), "a pass that places nothing would never end"
+            plans = _make_plans(pool, placement, range(self.num_micro))
             yield from (plan for plan in plans if len(plan.draws.components))
             components = np.concatenate([pool.components[unplaced], components[window:]])
             counters = np.concatenate([pool.counters[unplaced], counters[window:]])
@@ -150,17 +174,20 @@ class Planner:
         """The pending draws of a cursor, and enough new ones for a step and the lookahead."""
         known = self._known
         if known is None or known.cursor != cursor:
-            pending = np.array(cursor.pending, np.int64).reshape(-1, 2)
             none = np.zeros(0, np.int64)
             known = _KnownDraws(
                 cursor=cursor,
-                pending=self._lookup(pending[:, 0], pending[:, 1]),
+                pending=self._lookup(*draw_numbers(cursor.pending)),
                 following=self._lookup(none, none),
             )
-        while known.pending.tokens.sum() + known.following.tokens.sum() < self._wanted_tokens:
+        while True:
+            tokens = int(known.pending.tokens.sum() + known.following.tokens.sum())
+            if tokens >= self._wanted_tokens:
+                break
             counters = self._counters_of(cursor, known.following.components)
             first = cursor.draws + len(known.following.components)
-            components = self.mixture.draw_components(first, _DRAWS_PER_LOOKUP)
+            short = int((self._wanted_tokens - tokens) / self.mixture.tokens_per_draw)
+            components = self.mixture.draw_components(first, max(short, _DRAWS_PER_LOOKUP))
             more = self._lookup(components, count_draws(components, counters))
             known = replace(known, following=known.following.join(more))
         return known
@@ -199,15 +226,15 @@ class Planner:
         )
         return part / whole
 
-    def _place(self, pool: DrawPool, order: LongArray) -> tuple[list[MicroBatchPlan], BoolArray]:
-        """The plans of all micro-batches, and which draws were not placed."""
+    def _place(self, pool: DrawPool, order: LongArray) -> Placement:
+        """A micro-batch for each draw, as long as there is room, and the places of sequences."""
         max_rows = max([self.micro_rows, *self.num_aux_rows.values()])
         room = np.zeros((self.num_micro, 1 + len(self.aux_groups), max_rows), np.int64)
         room[:, 0, : self.micro_rows] = self.shape.row_length
         for name, group in self.aux_groups.items():
             room[:, group, : self.num_aux_rows[name]] = self.shape.row_length
         targets = _NO_LIMIT if self.target_capacity is None else self.target_capacity
-        micro_of, row_of, offset_of = pack(
+        found = pack(
             order,
             pool.starts,
             pool.groups,
@@ -217,21 +244,42 @@ class Planner:
             np.full(self.num_micro, targets, np.int64),
             self.shape.row_length,
         )
-        owner = np.repeat(micro_of, np.diff(pool.starts))
-        plans = []
-        for number in range(self.num_micro):
-            sequences = np.flatnonzero(owner == number)
-            draws = pool[np.flatnonzero(micro_of == number)]
-            rows, offsets = row_of[sequences], offset_of[sequences]
-            plans.append(MicroBatchPlan(draws=draws, rows=rows, offsets=offsets))
-        return plans, micro_of < 0
+        return Placement(*found)
 
 
-def count_draws(components: LongArray, counters: LongArray) -> LongArray:
+def _make_plans(
+    pool: DrawPool, placement: Placement, numbers: range, *, cursor: Cursor | None = None
+) -> list[MicroBatchPlan]:
+    """The plans of some micro-batches; the others' are not made."""
+    micro = placement.micro_batches
+    own = np.flatnonzero((micro >= numbers.start) & ((micro - numbers.start) % numbers.step == 0))
+    own = own[ascending_order(micro[own])]
+    draws, sequences = pool[own], pool.sequences_of(own)
+    rows, offsets = placement.rows[sequences], placement.offsets[sequences]
+    ends = np.searchsorted(micro[own], np.array(numbers), "right").tolist()
+    plans, first = [], 0
+    for last in ends:
+        part = slice(int(draws.starts[first]), int(draws.starts[last]))
+        plans.append(
+            MicroBatchPlan(
+                draws=draws[first:last],
+                rows=rows[part],
+                offsets=offsets[part],
+                cursor=Cursor() if cursor is None else cursor,
+            )
+        )
+        first = last
+    return plans
+
+
+@njit(cache=True, nogil=True)
+def count_draws(
+    components: LongArray, counters: LongArray
+) -> LongArray:  # pragma: no cover - compiled
     """The counter of each draw, given the counters of the components before the first draw."""
-    order = np.argsort(components, kind="stable")
-    ranked = components[order]
-    rank = np.arange(len(components)) - np.searchsorted(ranked, ranked, "left")
+    taken = counters.copy()
     found = np.empty_like(components)
-    found[order] = rank
-    return found + counters[components]
+    for draw in range(len(components)):
+        found[draw] = taken[components[draw]]
+        taken[components[draw]] += 1
+    return found

@@ -38,6 +38,7 @@ from isoglot.models.optimizations import (
     configure_dropout,
 )
 from isoglot.models.packing_check import check_packing
+from isoglot.models.sharding import transformer_layers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -206,6 +207,23 @@ class Encoder(nn.Module):
         """Compile the base model in place; masks and the LM head stay outside."""
         self.model.base_model.compile(*args, **kwargs)
         self._compiled = True
+
+    def compile_layers(self) -> None:
+        """Compile each child and each transformer layer by itself, as sharded layers need."""
+        layers = transformer_layers(self.model.base_model)
+        others = [
+            child
+            for child in self.model.base_model.children()
+            if not transformer_layers(child) and any(True for _ in child.parameters())
+        ]
+        for one in (*others, *layers):
+            one.compile()
+        self._compiled = True
+
+    @property
+    def is_compiled(self) -> bool:
+        """Has `compile` been called?"""
+        return self._compiled
 
     @override
     def forward(self, rows: Rows, *, layers: bool = False) -> States:

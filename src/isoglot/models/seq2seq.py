@@ -32,6 +32,8 @@ from isoglot.models.attention import attention_kernels
 from isoglot.models.language_parts import LanguageParts
 from isoglot.models.lm_head import LMHead, target_losses
 from isoglot.models.seq2seq_loading import from_encoder, from_scratch, from_seq2seq, is_seq2seq
+from isoglot.models.sharding import placeholder_rows, whole_weight
+from isoglot.types import Decoding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from isoglot.models.config import GenerationConfig, ModelConfig
     from isoglot.models.encoder import Encoder
     from isoglot.models.lm_head import TargetLosses
-    from isoglot.types import Decoding, Rows, Vocabulary
+    from isoglot.types import Rows, Vocabulary
 
 
 class Seq2Seq(nn.Module):
@@ -107,8 +109,8 @@ class Seq2Seq(nn.Module):
             if self.language_parts.embeddings is not None and self.encoder.languages is not None:
                 self.language_parts.embeddings.weight.copy_(self.encoder.languages.weight)
             tokens = self._language_token_ids()
-            for table in self._embedding_tables():
-                if not language_tokens_trained:
+            for weight in [] if language_tokens_trained else self._embedding_tables():
+                with whole_weight(weight) as table:
                     table[tokens] = table[self.vocabulary.cls].clone()
 
     def decode(self, decoding: Decoding, states: Tensor, visible: Tensor) -> Tensor:
@@ -128,6 +130,19 @@ class Seq2Seq(nn.Module):
             )
         decoded: Tensor = output.last_hidden_state
         return decoded
+
+    def decode_placeholder(self, rows: Rows, states: Tensor) -> Tensor:
+        """The decoder's states of one token, where a process has nothing to decode with others."""
+        one = placeholder_rows(rows)
+        everything = torch.ones_like(states[:1, :, 0], dtype=torch.bool)
+        decoding = Decoding(
+            rows=one,
+            source_rows=one.ids[0],
+            target_positions=one.ids[0],
+            targets=one.ids[0],
+            target_slices={},
+        )
+        return self.decode(decoding, states[:1], everything)
 
     def losses(
         self, decoded: Tensor, positions: Tensor, targets: Tensor, *, label_smoothing: float

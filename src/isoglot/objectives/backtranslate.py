@@ -97,6 +97,10 @@ class BackTranslateModule(DecoderPrediction):
     @override
     def before_forward(self, name: str, batch: Batch, inference: Inference) -> None:
         assert isinstance(batch, Seq2SeqBatch)
+        with inference.gathered():  # processes generate sentences of other lengths, or none
+            self._translate(name, batch, inference)
+
+    def _translate(self, name: str, batch: Seq2SeqBatch, inference: Inference) -> None:
         first = batch.markers.get(name, {}).get(_FIRST)
         if first is None:  # a micro-batch without sentences for this objective
             zero = batch.rows.ids.new_zeros(())

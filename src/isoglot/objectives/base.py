@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree
 from typing_extensions import override
 
+from isoglot.models.sharding import gathered, runs_together
 from isoglot.ranges import Range, check_ranges
 from isoglot.types import Batch
 
@@ -46,6 +48,10 @@ class LossSum:
     """Sums that are divided by the same count (accuracy, ...)."""
     ratios: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
     """Means with a count of their own: (sum, count)."""
+
+
+# FSDP looks for the losses in what a module gives, to know when its backward pass begins
+_pytree.register_dataclass(LossSum, field_names=["total", "metrics", "ratios"])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,6 +110,17 @@ class Inference:
         assert self.seq2seq is not None, "only encoder-decoders generate"
         with torch.no_grad(), _evaluating(self.seq2seq):
             return self.seq2seq.generate(rows, languages, settings)
+
+    @property
+    def runs_together(self) -> bool:
+        """Is a pass an exchange of weights (FSDP)? All processes must run as many passes then."""
+        return runs_together(self.encoder)
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Within: each process runs as many passes as it needs; all enter and leave together."""
+        with gathered(self.encoder if self.seq2seq is None else self.seq2seq):
+            yield
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from typing_extensions import override
 
 from isoglot.corpus.scripts import NO_SCRIPT, scripts_of_languages, scripts_of_tokens
 from isoglot.errors import CorpusError
+from isoglot.models.sharding import placeholder_rows
 from isoglot.objectives.base import (
     ForwardResult,
     Inference,
@@ -154,6 +155,8 @@ class BTMLMModule(TokenPrediction):
         if len(slots):
             tokens = self._generate(rows, slots, inference)
             batch.rows.ids.view(-1)[batch.markers[name]["slots"]] = tokens
+        elif inference.runs_together:
+            inference.states(rows if len(rows.ids) else placeholder_rows(rows))
         self._ratios = self._measure(rows, slots, tokens)
 
     @override

@@ -34,6 +34,7 @@ from isoglot.languages import find
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
 from isoglot.models.lm_head import select_positions
+from isoglot.models.sharding import placeholder_rows, runs_together
 from isoglot.objectives.base import ForwardResult, Inference, LossSum, Objective, ObjectiveModule
 from isoglot.objectives.contrast.pooling import check_layer, pool
 from isoglot.objectives.masking import build_sequence
@@ -208,13 +209,17 @@ class DistillModule(ObjectiveModule):
     def before_forward(self, name: str, batch: Batch, inference: Inference) -> None:
         self._teacher_output = None
         places = batch.aux_markers.get(name, {}).get(TEACHER)
-        if places is None or not len(places):
+        nothing = places is None or not len(places)
+        if nothing and not runs_together(self.teacher):
             return
         rows = batch.aux_rows[name]
+        rows = rows if len(rows.ids) else placeholder_rows(rows)
         # the teacher's padding id, as the corpus's may be no id of the teacher
         pad = int(self.teacher.model.config.pad_token_id or 0)
         rows = replace(rows, ids=torch.where(rows.sequences < 0, pad, rows.ids))
         states = self.teacher(rows)
+        if places is None or nothing:
+            return
         match self.settings.match:
             case "word_states":
                 self._teacher_output = _exact(select_positions(states.hidden, places))

@@ -24,13 +24,14 @@ from typing_extensions import override
 from isoglot.errors import CorpusError
 from isoglot.models.objective_heads import ObjectiveHead
 from isoglot.objectives.base import ForwardResult, LossSum, ObjectiveModule
+from isoglot.objectives.compared import Compared
 from isoglot.objectives.contrast.descriptions import (
     DescriptionContrast,
     DescriptionObjective,
     description_sequence,
 )
 from isoglot.objectives.contrast.info_nce import info_nce
-from isoglot.objectives.contrast.pooling import check_layer, pooled_states
+from isoglot.objectives.contrast.pooling import check_layer, labels_of, pooled_states
 from isoglot.types import Sequence, TripleExample
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class ObjectEntailment(DescriptionObjective):
 
     @override
     def compares_examples(self) -> bool:
-        return self.loss == "contrast"
+        return self.loss == "contrast" and self.negatives == "micro_batch"
 
     @override
     def build(self, example: Example, vocabulary: Vocabulary, rng: Rng) -> tuple[Sequence, ...]:
@@ -106,17 +107,41 @@ class ObjectContrast(DescriptionContrast):
     def loss(self, result: ForwardResult) -> LossSum:
         if SUBJECT not in result.batch.markers.get(result.name, {}):
             return self.empty_loss(result)
-        labels = result.batch.labels[result.name]
-        subjects = pooled_states(result, SUBJECT, self.settings.pooling)
-        queries = self.query_head(subjects + self.relations(labels[RELATION]).to(subjects.dtype))
-        keys = self.key_head(pooled_states(result, OBJECT, self.settings.pooling))
-        entities = labels[ENTITY][:, None]
-        negatives = self.negatives(keys, entities).excluding_same(entities)
+        return super().loss(result)
+
+    @override
+    def compared(self, result: ForwardResult) -> Compared:
+        relations, entities, known, num_known = labels_of(
+            result, RELATION, ENTITY, KNOWN, NUM_KNOWN
+        )
+        return Compared(
+            states={
+                marker: pooled_states(result, marker, self.settings.pooling)
+                for marker in (SUBJECT, OBJECT)
+            },
+            shared={RELATION: relations, ENTITY: entities[:, None]},
+            local={KNOWN: known, NUM_KNOWN: num_known},
+        )
+
+    @override
+    def step_loss(self, examples: Compared) -> LossSum:
+        subjects, relations = (
+            examples.of_own(rows) for rows in (examples.states[SUBJECT], examples.shared[RELATION])
+        )
+        queries = self.query_head(subjects + self.relations(relations).to(subjects.dtype))
+        keys = self.key_head(examples.states[OBJECT])
+        entities = examples.shared[ENTITY]
+        negatives = self.negatives(keys, entities, examples.own)
+        negatives = negatives.excluding_same(examples.of_own(entities))
         if not self.settings.allow_false_negatives:
-            known = known_among(labels[KNOWN], labels[NUM_KNOWN], negatives.items[:, 0])
+            known = known_among(
+                examples.local[KNOWN], examples.local[NUM_KNOWN], negatives.items[:, 0]
+            )
             negatives = replace(negatives, excluded=negatives.excluded | known)
-        found = info_nce(queries, keys, negatives, temperature=self.settings.temperature)
-        self.hold(keys, entities)
+        found = info_nce(
+            queries, examples.of_own(keys), negatives, temperature=self.settings.temperature
+        )
+        self.hold(keys, entities, examples)
         return LossSum(total=found.losses.sum(), metrics=found.metrics())
 
 

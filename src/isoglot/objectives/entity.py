@@ -1,7 +1,7 @@
 """Masked entity prediction: find the description of an entity whose name is masked.
 
 Reads a draw of the stream of mentions. All tokens of the name are masked, and the state of the
-first one must find the description among those of the micro-batch and of a queue. XLM-K (Jiang et
+first one must find the description among those of the step and of a queue. XLM-K (Jiang et
 al., 2022), Masked Entity Prediction, Eq. 1, 2 and 5.
 
     [CLS] a b [MASK] [MASK] c [SEP]     query: the state of the first [MASK], W2·ReLU(W1·)
@@ -17,17 +17,24 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
+import torch
 from typing_extensions import override
 
 from isoglot.errors import require
 from isoglot.objectives.base import ForwardResult, LossSum, ObjectiveModule
+from isoglot.objectives.compared import Compared
 from isoglot.objectives.contrast.descriptions import (
     DescriptionContrast,
     DescriptionObjective,
     description_sequence,
 )
-from isoglot.objectives.contrast.info_nce import ContrastResult, in_batch_negatives, info_nce
-from isoglot.objectives.contrast.pooling import check_layer, pooled_states
+from isoglot.objectives.contrast.info_nce import (
+    ContrastResult,
+    Negatives,
+    in_batch_negatives,
+    info_nce,
+)
+from isoglot.objectives.contrast.pooling import check_layer, labels_of, pooled_states
 from isoglot.objectives.masking import Masking, apply_mask, build_sequence
 from isoglot.types import IntArray, Mention, Sequence
 
@@ -39,6 +46,7 @@ if TYPE_CHECKING:
     from isoglot.types import Example, Rng, Vocabulary
 
 MENTION, DESCRIPTION, ENTITY = "mention", "description", "entity"
+_TOKENS = "predicted tokens"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,25 +114,57 @@ class EntityContrast(DescriptionContrast):
     def loss(self, result: ForwardResult) -> LossSum:
         if MENTION not in result.batch.markers.get(result.name, {}):
             return self.empty_loss(result)
-        queries = self.query_head(pooled_states(result, MENTION))
-        keys = self.key_head(pooled_states(result, DESCRIPTION, self.settings.pooling))
-        entities = result.batch.labels[result.name][ENTITY][:, None]
-        if self.settings.variant == "released":
-            forward = self._released(queries, keys, entities)
-            found = forward.mean_with(self._released(keys, queries, entities))
-        else:
-            # Eq. 5, without other descriptions of the same entity as negatives
-            negatives = self.negatives(keys, entities).excluding_same(entities)
-            found = info_nce(queries, keys, negatives, temperature=self.settings.temperature)
-        self.hold(keys, entities)
-        total = found.losses.sum()
+        found = super().loss(result)
         if len(result.target_losses):
             # the mean over tokens counts as much as the mean over mentions
-            total = total + result.target_losses.mean() * len(queries)
-        return LossSum(total=total, metrics=found.metrics())
+            number = len(result.batch.markers[result.name][MENTION])
+            found.total = found.total + result.target_losses.mean() * number
+        return found
 
-    def _released(self, queries: Tensor, keys: Tensor, entities: Tensor) -> ContrastResult:
+    @override
+    def compared(self, result: ForwardResult) -> Compared:
+        (entities,) = labels_of(result, ENTITY)
+        # with the first mention of a micro-batch, the number of its tokens that are predicted
+        tokens = torch.zeros_like(entities)
+        tokens[:1] = len(result.target_losses)
+        return Compared(
+            states={
+                MENTION: pooled_states(result, MENTION),
+                DESCRIPTION: pooled_states(result, DESCRIPTION, self.settings.pooling),
+            },
+            shared={ENTITY: entities[:, None], _TOKENS: tokens},
+            token_loss=result.target_losses.sum(),
+        )
+
+    @override
+    def step_loss(self, examples: Compared) -> LossSum:
+        queries = self.query_head(examples.states[MENTION])
+        keys = self.key_head(examples.states[DESCRIPTION])
+        entities = examples.shared[ENTITY]
+        if self.settings.variant == "released":
+            forward = self._released(queries, keys, examples)
+            found = forward.mean_with(self._released(keys, queries, examples))
+        else:
+            # Eq. 5, without other descriptions of the same entity as negatives
+            own = examples.of_own(entities)
+            negatives = self.negatives(keys, entities, examples.own).excluding_same(own)
+            found = self._contrast(queries, keys, negatives, examples)
+        self.hold(keys, entities, examples)
+        return LossSum(total=found.losses.sum(), metrics=found.metrics())
+
+    @override
+    def token_factor(self, examples: Compared) -> Tensor:
+        return len(examples) / examples.shared[_TOKENS].sum().clamp(min=1).double()
+
+    def _released(self, queries: Tensor, keys: Tensor, examples: Compared) -> ContrastResult:
         """The released code's negatives: the other queries, the other keys and the queue."""
-        queries_too = in_batch_negatives(queries, entities, deduplicate=False)
-        negatives = queries_too.join(self.negatives(keys, entities))
-        return info_nce(queries, keys, negatives, temperature=self.settings.temperature)
+        entities, own = examples.shared[ENTITY], examples.own
+        queries_too = in_batch_negatives(queries, entities, deduplicate=False, own=own)
+        negatives = queries_too.join(self.negatives(keys, entities, own))
+        return self._contrast(queries, keys, negatives, examples)
+
+    def _contrast(
+        self, queries: Tensor, keys: Tensor, negatives: Negatives, examples: Compared
+    ) -> ContrastResult:
+        own = examples.of_own(queries), examples.of_own(keys)
+        return info_nce(*own, negatives, temperature=self.settings.temperature)

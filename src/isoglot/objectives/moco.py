@@ -24,7 +24,9 @@ from torch import Tensor
 from typing_extensions import override
 
 from isoglot.errors import RecipeError, require
+from isoglot.models.sharding import placeholder_rows, runs_together
 from isoglot.objectives.base import ForwardResult, Inference, LossSum, ObjectiveModule
+from isoglot.objectives.compared import Compared
 from isoglot.objectives.contrast.info_nce import (
     ContrastResult,
     Negatives,
@@ -38,6 +40,7 @@ from isoglot.objectives.contrast.pooling import (
     Projection,
     ProjectionConfig,
     check_layer,
+    labels_of,
     pool,
     pooled_states,
 )
@@ -51,6 +54,8 @@ if TYPE_CHECKING:
     from isoglot.types import Batch, Example, Rng, Vocabulary
 
 QUERY, KEY = "query", "key"
+_ITEMS = "items"
+"""The item numbers of a key: its own sentence, and its translation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +77,7 @@ class MoCo(ContrastObjective):
     key_dropout: bool = True
     """Encode keys with dropout, as MoCo's own code does."""
     in_batch_negatives: bool = False
-    """Use the other keys of a micro-batch as negatives, too."""
+    """Use the other keys of a step (or micro-batch: `negatives`) as negatives, too."""
     symmetric: bool = False
     """With a shared key encoder and no queue: also find the query of each key."""
     allow_false_negatives: bool = False
@@ -98,7 +103,7 @@ class MoCo(ContrastObjective):
 
     @override
     def compares_examples(self) -> bool:
-        return self.in_batch_negatives
+        return self.in_batch_negatives and self.negatives == "micro_batch"
 
     @property
     @override
@@ -140,6 +145,7 @@ class MomentumContrast(QueueModule):
     def __init__(self, settings: MoCo, encoder: Encoder) -> None:
         super().__init__()
         self.settings, self.layer = settings, settings.layer
+        self.whole_step = settings.in_batch_negatives and settings.negatives == "step"
         self.projection = Projection(settings.projection, encoder.hidden_size)
         self.key_encoder: MomentumEncoder | None = None
         self.key_projection: MomentumEncoder | None = None
@@ -169,7 +175,8 @@ class MomentumContrast(QueueModule):
         if keys is None:
             self.queue.hold_none()
         else:
-            self.queue.hold(keys, _items(batch.labels[name]))
+            labels = batch.labels[name]
+            self.queue.hold(keys, torch.stack([labels[KEY], labels[QUERY]], dim=1))
         self.queue.enqueue_held(taken=True)
 
     @override
@@ -187,15 +194,32 @@ class MomentumContrast(QueueModule):
     def loss(self, result: ForwardResult) -> LossSum:
         if QUERY not in result.batch.markers.get(result.name, {}):
             return self.empty_loss(result)
-        queries = self._vectors(result, QUERY)
+        return super().loss(result)
+
+    @override
+    def compared(self, result: ForwardResult) -> Compared:
+        items = torch.stack(labels_of(result, KEY, QUERY), dim=1)
+        states = {QUERY: pooled_states(result, QUERY, self.settings.pooling)}
+        if self.key_encoder is None:
+            states[KEY] = pooled_states(result, KEY, self.settings.pooling)
+            return Compared(states=states, shared={_ITEMS: items})
         keys, self._keys = self._keys, None
+        if keys is None:  # a micro-batch without pairs
+            exact = torch.promote_types(states[QUERY].dtype, torch.float32)
+            keys = states[QUERY].new_zeros(0, self.projection.size, dtype=exact)
+        return Compared(states=states, shared={_ITEMS: items, KEY: keys})
+
+    @override
+    def step_loss(self, examples: Compared) -> LossSum:
+        queries = self.projection(examples.states[QUERY])
+        keys = examples.shared.get(KEY)
         if keys is None:
-            keys = self._vectors(result, KEY)
-        items = _items(result.batch.labels[result.name])
-        found = self._contrast(queries, keys, items)
+            keys = self.projection(examples.states[KEY])
+        items = examples.shared[_ITEMS]
+        found = self._contrast(queries, keys, items, examples)
         if self.settings.symmetric:
-            found = found.mean_with(self._contrast(keys, queries, items.flip(1)))
-        self.hold(keys, items)
+            found = found.mean_with(self._contrast(keys, queries, items.flip(1), examples))
+        self.hold(keys, items, examples)
         return LossSum(total=found.losses.sum(), metrics=found.metrics())
 
     @override
@@ -224,35 +248,32 @@ class MomentumContrast(QueueModule):
     def _encode_keys(self, name: str, batch: Batch) -> Tensor | None:
         """The keys of a micro-batch's auxiliary rows; none without pairs, or with gradient."""
         places = batch.aux_markers.get(name, {}).get(KEY)
-        if self.key_encoder is None or self.key_projection is None or places is None:
+        if self.key_encoder is None or self.key_projection is None:
+            return None
+        if places is None and not runs_together(self.key_encoder):
             return None
         rows = batch.aux_rows[name]
+        rows = rows if len(rows.ids) else placeholder_rows(rows)
         states = self.key_encoder(rows, layers=self.layer is not None)
+        if places is None:
+            return None
         read = states.hidden if self.layer is None else states.layers[self.layer]
         keys: Tensor = self.key_projection(pool(read, rows, places, self.settings.pooling))
         return keys
 
-    def _contrast(self, queries: Tensor, keys: Tensor, items: Tensor) -> ContrastResult:
-        """Each query against its key and the negatives that the settings name."""
+    def _contrast(
+        self, queries: Tensor, keys: Tensor, items: Tensor, examples: Compared
+    ) -> ContrastResult:
+        """Each own query against its key and the negatives that the settings name."""
+        queries, own_keys, own_items = (examples.of_own(rows) for rows in (queries, keys, items))
         exclude = not self.settings.allow_false_negatives
         found = [] if self.queue is None else [self.queue.negatives(len(queries))]
         if self.settings.in_batch_negatives:
-            found.append(in_batch_negatives(keys, items, deduplicate=exclude))
+            found.append(in_batch_negatives(keys, items, deduplicate=exclude, own=examples.own))
         negatives = reduce(Negatives.join, found)
         if exclude:
-            negatives = negatives.excluding_same(items)
-        return info_nce(queries, keys, negatives, temperature=self.settings.temperature)
-
-    def _vectors(self, result: ForwardResult, marker: str) -> Tensor:
-        """The projected vectors of the sentences with a marker in the main rows."""
-        states = pooled_states(result, marker, self.settings.pooling)
-        vectors: Tensor = self.projection(states)
-        return vectors
+            negatives = negatives.excluding_same(own_items)
+        return info_nce(queries, own_keys, negatives, temperature=self.settings.temperature)
 
     def _momentum_encoders(self) -> list[MomentumEncoder]:
         return [one for one in (self.key_encoder, self.key_projection) if one is not None]
-
-
-def _items(labels: dict[str, Tensor]) -> Tensor:
-    """(n, 2) the item numbers of keys: their own sentence, and its translation."""
-    return torch.stack([labels[KEY], labels[QUERY]], dim=1)

@@ -89,6 +89,7 @@ def build_run(
 ) -> RunContext:
     """Build what a run needs before its first stage; open numbers are found, or its plan's."""
     check_corpus(config, corpus)
+    config.distributed.num_parts(accelerator.num_processes)  # refuses groups that do not divide
     asked = config
     if not accelerator.is_main_process:
         console = Console(quiet=True)
@@ -106,7 +107,8 @@ def build_run(
     if callable(recipe_text):
         recipe_text = recipe_text(asked if plan is None else plan.apply(asked))
     module = build_train_module(model, objectives, corpus, row_length=config.batch.row_length)
-    module.to(accelerator.device)
+    if not config.distributed.shards(accelerator.num_processes):
+        module.to(accelerator.device)  # else in parts, as the whole may not fit
     exporter = Exporter(
         config=config,
         corpus=corpus,
@@ -131,8 +133,12 @@ def build_run(
         exporter=exporter,
     )
     local = int(os.environ.get("LOCAL_WORLD_SIZE", accelerator.num_processes))
-    if note := worker_note(config.loader, local):
-        context.warn(note)
+    for note in (
+        worker_note(config.loader, local),
+        config.distributed.note(accelerator.num_processes),
+    ):
+        if note:
+            context.warn(note)
     return context
 
 

@@ -3,42 +3,56 @@
     checkpoints/step-00001000/
         weights.safetensors      encoder, heads, queues, momentum encoders
         optimizer.safetensors    moments of the optimizer
-        state.json               step, stage, cursor, fingerprints, SHA-256 of the files above
+        state.json               step, stage, cursor, fingerprints, parts of tensors, SHA-256
 
-A checkpoint is written to a temporary folder, flushed to disk and renamed, so a crash or a full
-disk leaves the one before untouched. It is verified when it is read (`_verify`); a damaged one is
-skipped with a warning; a run whose checkpoints are all damaged is refused.
+With several processes each writes files of its own, weights-00001-of-00004.safetensors and so on
+(`checkpoint_files.py`). This file reads checkpoints, `checkpoint_saver.py` writes them. One is
+verified when it is read (`_verify`), by all processes, each hashing a share of the files; a damaged
+one is skipped with a warning; a run whose checkpoints are all damaged is refused. It can be read by
+any number of processes, whatever the number and strategy of those that wrote it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import shutil
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from torch.distributed.checkpoint.api import CheckpointException
 
 from isoglot import json_text
-from isoglot.atomic import replace_folder
 from isoglot.errors import CheckpointError
+from isoglot.pretraining.checkpoint_files import (
+    OPTIMIZER,
+    WEIGHTS,
+    Part,
+    SavedTensor,
+    check_hashes,
+)
+from isoglot.pretraining.checkpoint_reader import SafetensorsReader, load_into
+from isoglot.pretraining.checkpoint_storage import first_failure, gathered
+from isoglot.pretraining.checkpoint_tensors import load_targets, new_state, set_groups
 from isoglot.pretraining.early_stopping import HeldoutProgress
 from isoglot.ranges import NumSteps, Range, check_ranges
 from isoglot.types import Cursor, Draw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from torch import Tensor, nn
+    from torch import nn
+    from torch.distributed import ProcessGroup
 
 
-FORMAT = 2
-_WEIGHTS, _OPTIMIZER, _STATE = "weights.safetensors", "optimizer.safetensors", "state.json"
+FORMAT = 3
+_ONE_PROCESS_FORMAT = 2
+"""The format before: written by one process, without a list of tensors. It is still read."""
+_STATE = "state.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +63,9 @@ class CheckpointConfig:
     """Steps between two checkpoints; the last step always gets one."""
     keep: Annotated[int, Range(1, 10**6)] = 2
     """How many of the newest to keep; the best one is kept besides, where a run looks for it."""
+    asynchronous: bool = True
+    """Train on while a checkpoint is written: only the copy to host memory, as large as the
+    checkpoint, is waited for; false: wait until it is on disk."""
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -77,51 +94,10 @@ class TrainState:
     def content(self) -> dict[str, Any]:
         """What state.json has of it."""
         content = asdict(self)
+        content["cursor"]["pending"] = list(map(list, self.cursor.pending))
         if self.heldout is None:
             del content["heldout"]
         return content
-
-
-def save(
-    folder: Path,
-    state: TrainState,
-    module: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    *,
-    keep: int,
-) -> Path:
-    """Write a checkpoint below `folder`, then remove all but the newest `keep` and the best."""
-    place = folder_of_step(folder, state.total_steps)
-    try:
-        with replace_folder(place, durable=True) as scratch:
-            weights, aliases = _unshared(module.state_dict())
-            moments, scalars = _flatten(optimizer, module)
-            save_file(weights, scratch / _WEIGHTS)
-            save_file(moments, scratch / _OPTIMIZER)
-            content = {
-                "format": FORMAT,
-                **state.content(),
-                "aliases": aliases,
-                "optimizer": scalars,
-                "sha256": {name: _sha256(scratch / name) for name in (_WEIGHTS, _OPTIMIZER)},
-            }
-            text = json.dumps(content)
-            digest = hashlib.sha256(text.encode()).hexdigest()
-            (scratch / _STATE).write_text(f"{digest}\n{text}\n", encoding="utf-8")
-    except (OSError, SafetensorError) as error:
-        before = latest(folder)
-        kept = f"{before} is untouched" if before else "there is no earlier one"
-        raise CheckpointError(
-            f"{place} could not be written: {error}. Free space there and resume; {kept}."
-        ) from error
-    # later checkpoints belong to a continuation that was abandoned by resuming an earlier one
-    for later in (other for other in _folders(folder) if other.name > place.name):
-        shutil.rmtree(later, ignore_errors=True)
-    best = folder_of_step(folder, state.heldout.best_step) if state.heldout else None
-    for old in _folders(folder)[keep:]:
-        if old != best:
-            shutil.rmtree(old, ignore_errors=True)
-    return place
 
 
 def folder_of_step(folder: Path, total_steps: int) -> Path:
@@ -136,24 +112,31 @@ class FormatError(CheckpointError):
 class Checkpoint:
     """A checkpoint on disk whose hashes have been verified."""
 
-    def __init__(self, place: Path) -> None:
-        """Verify it; raises a `CheckpointError` if it is damaged."""
-        self.place = place
-        self._content = _verify(place)
+    def __init__(self, place: Path, group: ProcessGroup | None = None) -> None:
+        """Verify it; raises a `CheckpointError` if it is damaged.
+
+        With a group of processes, all of them call this, and each hashes some of the files.
+        """
+        self.place, self._group = place, group
+        error: CheckpointError | None = None
         try:
-            self.state = _state(self._content)
-            """The progress that it was written at."""
-        except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(
-                f"{place / _STATE} is not what a checkpoint has ({error!r})."
-            ) from error
+            self._content = _verify(place, group)
+            self.state, self._tensors = _understood(place, self._content)
+        except CheckpointError as found:
+            error = found
+        said = [one for one in gathered(error and (type(error), str(error)), group) if one]
+        if said:
+            kind, message = said[0]
+            raise kind(message)
 
     def restore(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Load its tensors into the module and the optimizer."""
         self.restore_weights(module)
         with self._explained():
-            moments = load_file(self.place / _OPTIMIZER)
-            _restore(optimizer, module, moments, self._content["optimizer"])
+            scalars = self._content["optimizer"]
+            set_groups(optimizer, scalars)
+            tensors = new_state(optimizer, module, self._tensors[OPTIMIZER], scalars)
+            self._load(OPTIMIZER, tensors)
 
     def restore_weights(self, module: nn.Module, *, partly: bool = False) -> None:
         """Load its weights into the module, or with `partly` into a module that has some of them.
@@ -161,17 +144,35 @@ class Checkpoint:
         Every weight of the module must be in the checkpoint.
         """
         with self._explained():
-            weights = load_file(self.place / _WEIGHTS)
-            for alias, kept in self._content["aliases"].items():
-                weights[alias] = weights[kept]
-            if partly:
-                weights = {name: weights[name] for name in module.state_dict() if name in weights}
-            module.load_state_dict(weights)
+            aliases = self._content["aliases"]
+            found, copies = load_targets(module, self._tensors[WEIGHTS], aliases, partly=partly)
+            self._load(WEIGHTS, found)
+            for target, source in copies:
+                target.copy_(source)
+
+    def read(self, kind: str = WEIGHTS) -> dict[str, torch.Tensor]:
+        """All tensors of a kind (`weights` or `optimizer`), whole, in host memory."""
+        found = {
+            name: torch.empty(saved.shape, dtype=saved.dtype)
+            for name, saved in self._tensors[kind].items()
+        }
+        with self._explained():
+            self._load(kind, found)
+        return found
+
+    def _load(self, kind: str, tensors: Mapping[str, torch.Tensor]) -> None:
+        saved = {f"{kind}/{name}": one for name, one in self._tensors[kind].items()}
+        wanted = {f"{kind}/{name}": tensor for name, tensor in tensors.items()}
+        load_into(wanted, SafetensorsReader(self.place, saved), self._group)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         try:
             yield
+        except CheckpointException as error:
+            raise CheckpointError(
+                f"{self.place} was written by another model: {first_failure(error)}"
+            ) from error
         except (RuntimeError, *_WRONG_CONTENT) as error:
             raise CheckpointError(f"{self.place} was written by another model: {error}") from error
 
@@ -206,16 +207,69 @@ def _state(content: dict[str, Any]) -> TrainState:
     return state
 
 
-def latest_valid(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
+def _understood(
+    place: Path, content: dict[str, Any]
+) -> tuple[TrainState, dict[str, dict[str, SavedTensor]]]:
+    """The progress in state.json, and the tensors of each kind."""
+    try:
+        state = _state(content)
+        if content["format"] == _ONE_PROCESS_FORMAT:
+            return state, {kind: _in_file(place, kind) for kind in (WEIGHTS, OPTIMIZER)}
+        tensors = {
+            kind: {
+                name: SavedTensor.of_content(one)
+                for name, one in dict(content["tensors"][kind]).items()
+            }
+            for kind in (WEIGHTS, OPTIMIZER)
+        }
+        _check_sizes(place, tensors, content["sha256"])
+    except (*_WRONG_CONTENT, OverflowError) as error:
+        raise CheckpointError(
+            f"{place / _STATE} is not what a checkpoint has ({error!r})."
+        ) from error
+    return state, tensors
+
+
+def _in_file(place: Path, kind: str) -> dict[str, SavedTensor]:
+    """The tensors of a checkpoint of the format before."""
+    name, found = f"{kind}.safetensors", {}
+    with safe_open(place / name, framework="pt") as opened:
+        for key in opened.keys():  # noqa: SIM118, it is no mapping
+            tensor = opened.get_tensor(key)
+            shape = tuple(tensor.shape)
+            parts = (Part(name, (0,) * len(shape), shape),) if tensor.numel() else ()
+            found[key] = SavedTensor(tensor.dtype, shape, parts)
+    return found
+
+
+def _check_sizes(
+    place: Path, tensors: Mapping[str, Mapping[str, SavedTensor]], hashes: Mapping[str, str]
+) -> None:
+    """A `ValueError` if a file cannot hold what it is said to: nothing is allocated for it."""
+    needed: Counter[str] = Counter()
+    for found in tensors.values():
+        for one in found.values():
+            for part in one.parts:
+                needed[part.file] += torch.Size(part.sizes).numel() * one.dtype.itemsize
+    for file, size in needed.items():
+        if file not in hashes or size > (place / file).stat().st_size:
+            raise ValueError(f"{file} is too short, or has no hash")
+
+
+def latest_valid(
+    folder: Path, warn: Callable[[str], None], group: ProcessGroup | None = None
+) -> Checkpoint | None:
     """The newest valid checkpoint, if there are any; warns of each damaged one that it skips.
+
+    With a group of processes, all of them call this, and get the one that is valid for all.
 
     Raises:
         CheckpointError: one has another format, or none of them is valid.
     """
-    places = _folders(folder)
+    places = [folder / name for name in gathered([p.name for p in folders(folder)], group)[0]]
     for place in places:
         try:
-            return Checkpoint(place)
+            return Checkpoint(place, group)
         except FormatError:
             raise
         except CheckpointError as error:
@@ -230,15 +284,27 @@ def latest_valid(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None
 
 def latest(folder: Path) -> Path | None:
     """The newest checkpoint, valid or not."""
-    return next(iter(_folders(folder)), None)
+    return next(iter(folders(folder)), None)
 
 
-def _folders(folder: Path) -> list[Path]:
+def folders(folder: Path) -> list[Path]:
+    """All checkpoints, the newest first."""
     return sorted(folder.glob("step-*"), reverse=True)
 
 
-def _verify(place: Path) -> dict[str, Any]:
-    """The content of state.json, after its hash and those of the files it names were checked."""
+def state_file(place: Path) -> Path:
+    """The file of a checkpoint that describes it."""
+    return place / _STATE
+
+
+def state_text(content: Mapping[str, Any]) -> str:
+    """The text of state.json: a hash and the content."""
+    text = json.dumps({"format": FORMAT, **content})
+    return f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}\n"
+
+
+def _verify(place: Path, group: ProcessGroup | None) -> dict[str, Any]:
+    """The content of state.json, after its hash and those of this process's files were checked."""
     file = place / _STATE
     try:
         digest, text = file.read_text(encoding="utf-8").split("\n", 1)
@@ -252,80 +318,11 @@ def _verify(place: Path) -> dict[str, Any]:
         written, hashes = content["format"], dict(content["sha256"])
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{file} is not what a checkpoint has ({error!r}).") from error
-    if written != FORMAT:
+    if written not in (FORMAT, _ONE_PROCESS_FORMAT):
         raise FormatError(
             f"{place} has format {written} and this version reads {FORMAT}: "
             f"resume it with the version of Isoglot that wrote it, or start a new run."
         )
-    for name, expected in hashes.items():
-        if not (place / name).is_file():
-            raise CheckpointError(f"{place / name} is missing.")
-        if _sha256(place / name) != expected:
-            raise CheckpointError(
-                f"{place / name} is damaged: its SHA-256 is not the recorded one."
-            )
+    rank, processes = (0, 1) if group is None else (group.rank(), group.size())
+    check_hashes(place, dict(sorted(hashes.items())[rank::processes]))
     return content
-
-
-def _unshared(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors without duplicates (tied embeddings), and the name that each duplicate refers to."""
-    seen: dict[int, str] = {}
-    kept: dict[str, Tensor] = {}
-    aliases: dict[str, str] = {}
-    for name, tensor in tensors.items():
-        if tensor.numel() and tensor.data_ptr() in seen:
-            aliases[name] = seen[tensor.data_ptr()]
-        else:
-            seen[tensor.data_ptr()] = name
-            kept[name] = tensor.detach().contiguous()
-    return kept, aliases
-
-
-def _flatten(
-    optimizer: torch.optim.Optimizer, module: nn.Module
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """An optimizer's state by weight name: tensors, and everything else."""
-    names = {id(weight): name for name, weight in module.named_parameters()}
-    tensors: dict[str, Tensor] = {}
-    scalars: dict[str, Any] = {}
-    for weight, state in optimizer.state.items():
-        for key, value in state.items():
-            name = f"{names[id(weight)]}|{key}"
-            if torch.is_tensor(value):
-                tensors[name] = value.detach().contiguous()
-            else:
-                scalars[name] = value
-    groups = [
-        {k: v for k, v in group.items() if k != "params" and isinstance(v, int | float | bool)}
-        for group in optimizer.param_groups
-    ]
-    return tensors, {"state": scalars, "groups": groups}
-
-
-def _restore(
-    optimizer: torch.optim.Optimizer,
-    module: nn.Module,
-    tensors: dict[str, Tensor],
-    scalars: dict[str, Any],
-) -> None:
-    found: dict[str, dict[str, Any]] = {}
-    for name, value in {**tensors, **scalars["state"]}.items():
-        weight, _, key = name.rpartition("|")
-        found.setdefault(weight, {})[key] = value
-    names = {id(weight): name for name, weight in module.named_parameters()}
-    ordered = [names[id(w)] for group in optimizer.param_groups for w in group["params"]]
-    groups = optimizer.state_dict()["param_groups"]
-    for group, saved in zip(groups, scalars["groups"], strict=True):
-        # settings come from the recipe; only what the optimizer itself records is restored
-        group.update({key: value for key, value in saved.items() if key not in group})
-    optimizer.load_state_dict(
-        {
-            "state": {i: found[name] for i, name in enumerate(ordered) if name in found},
-            "param_groups": groups,
-        }
-    )
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

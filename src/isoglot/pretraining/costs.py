@@ -46,6 +46,9 @@ class RunCosts:
     peak_bytes: int
     """Memory of one process: of its GPU, or of the process on a CPU."""
     checkpoint_seconds: float
+    """Time that training waits for a checkpoint."""
+    checkpoint_write_seconds: float = 0.0
+    """Time until it is on disk besides; training waits for that at the end of a stage."""
     checkpoint_bytes: int
     export_seconds: float
     export_bytes: int
@@ -115,6 +118,7 @@ def seconds_of_run(config: PretrainConfig, costs: RunCosts, steps: Sequence[int]
         total += stage.open_seconds + number * stage.step_seconds + stage.first_validation_seconds
         total += (validations - 1) * stage.validation_seconds
     exports = 1 + found.intermediate_exports
+    total += len(steps) * costs.checkpoint_write_seconds
     return total + found.checkpoints * costs.checkpoint_seconds + exports * costs.export_seconds
 
 

@@ -22,6 +22,7 @@ from isoglot.corpus import Corpus
 from isoglot.errors import RecipeError
 from isoglot.models.encoder import position_table
 from isoglot.models.sentence_export import SentenceHead
+from isoglot.models.sharding import whole_weights
 from isoglot.pretraining.config import PretrainConfig, objectives_of
 from isoglot.pretraining.train_module import Seq2SeqTrainModule, TrainModule
 from isoglot.pretraining.waiting import wait_for_all
@@ -41,7 +42,7 @@ LANGUAGES = "languages"
 
 @dataclass(slots=True, kw_only=True)
 class Exporter:
-    """Writes the models of a run, on the main process."""
+    """Writes the models of a run, on the main process; all processes call it."""
 
     config: PretrainConfig
     corpus: Corpus
@@ -65,18 +66,20 @@ class Exporter:
         """Export the model of this step, if intermediate models are asked for."""
         if not self.config.export.every_steps:
             return
-        if self._is_main_process:
-            self.export(self.folder / INTERMEDIATE / f"step-{state.total_steps:08d}", state)
+        with whole_weights(self.module, keep=self._is_main_process):
+            if self._is_main_process:
+                self.export(self.folder / INTERMEDIATE / f"step-{state.total_steps:08d}", state)
         self._wait_for_all()
 
     def export_final(self, state: TrainState) -> tuple[Path, tuple[str, ...]]:
         """Export the final model; returns its folder and notes on what it could not hold."""
         model = self.folder / "model"
         notes: list[str] = []
-        if self._is_main_process:
-            notes = self.export(model, state)
-            self._export_sentence_transformers(model, state)
-            self._export_languages(state)
+        with whole_weights(self.module, keep=self._is_main_process):
+            if self._is_main_process:
+                notes = self.export(model, state)
+                self._export_sentence_transformers(model, state)
+                self._export_languages(state)
         self._wait_for_all()
         return model, tuple(notes)
 

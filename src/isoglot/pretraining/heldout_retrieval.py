@@ -19,6 +19,7 @@ from isoglot.batching.loader import open_streams
 from isoglot.batching.mixture import evenly_spaced
 from isoglot.batching.streams import ParallelStream
 from isoglot.batching.streams.base import OverlongError
+from isoglot.models.sharding import reshard, runs_together
 from isoglot.objectives.contrast.pooling import ContrastObjective, pool
 from isoglot.objectives.masking import build_sequence
 from isoglot.types import Pair
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from isoglot.batching.streams.base import LanguageSlice
-    from isoglot.models.encoder import Encoder
     from isoglot.objectives.contrast.pooling import Pooling
     from isoglot.pretraining.build import RunContext
     from isoglot.pretraining.config import StageConfig
+    from isoglot.pretraining.train_module import TrainModule
     from isoglot.types import IntArray, Rows
 
 _UNSWAPPED = 0.75
@@ -69,13 +70,18 @@ class HeldoutRetrieval:
         return found
 
     @torch.no_grad()
-    def __call__(self, encoder: Encoder) -> dict[str, float]:
+    def __call__(self, module: TrainModule) -> dict[str, float]:
         """`valid/STREAM/LANGUAGES/retrieval`, the mean over language pairs, and the pairs."""
         accelerator = self._context.accelerator
         hits = torch.zeros(len(self._slices), dtype=torch.float64)
+        # processes share out language pairs, unless a pass needs all of them (FSDP)
+        together = runs_together(module)
         for number, (_, pairs) in enumerate(self._slices):
-            if number % accelerator.num_processes == accelerator.process_index:
-                hits[number] = self._accuracy(encoder, pairs)
+            is_own = number % accelerator.num_processes == accelerator.process_index
+            if together or is_own:
+                accuracy = self._accuracy(module, pairs)
+                hits[number] = accuracy if is_own else 0.0
+        reshard(module)
         if accelerator.num_processes > 1 and len(hits):
             hits = accelerator.reduce(hits.to(accelerator.device)).cpu()
         found: dict[str, list[float]] = {}
@@ -85,7 +91,7 @@ class HeldoutRetrieval:
         shares = {f"valid/{label}/retrieval": sum(v) / len(v) for label, v in found.items()}
         return shares | {f"valid/{name}/pairs": n for name, n in self._num_pairs().items()}
 
-    def _accuracy(self, encoder: Encoder, pairs: LanguageSlice) -> float:
+    def _accuracy(self, module: TrainModule, pairs: LanguageSlice) -> float:
         chosen = evenly_spaced(pairs.num_examples, self._max_pairs).tolist()
         examples = [pairs.example(index, _UNSWAPPED) for index in chosen]
         sides: tuple[list[tuple[IntArray, int]], ...] = ([], [])
@@ -93,16 +99,16 @@ class HeldoutRetrieval:
             assert isinstance(one, Pair)
             sides[0].append((one.first, one.first_language))
             sides[1].append((one.second, one.second_language))
-        first, second = (self._vectors(encoder, side) for side in sides)
+        first, second = (self._vectors(module, side) for side in sides)
         return accuracy_both_ways(first, second)
 
-    def _vectors(self, encoder: Encoder, sentences: Sequence[tuple[IntArray, int]]) -> Tensor:
+    def _vectors(self, module: TrainModule, sentences: Sequence[tuple[IntArray, int]]) -> Tensor:
         """(n, D) a vector of each sentence."""
         accelerator, vectors = self._context.accelerator, []
         for rows, places in self._rows(sentences):
             on_device = rows.to(accelerator.device)
             with accelerator.autocast():
-                states = encoder(on_device).hidden
+                states = module.encode(on_device).hidden
             vectors.append(pool(states, on_device, places.to(states.device), self._pooling).float())
         return torch.cat(vectors)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import torch
 
 from isoglot.errors import RecipeError, require
+from isoglot.models.sharding import is_split
 from isoglot.pretraining.memory_config import MemoryConfig
 from isoglot.ranges import AdamBeta, Probability, Range, check_ranges
 
@@ -116,7 +117,12 @@ def make_optimizer(
             raise RecipeError(
                 "optimizer.name: lamb needs pytorch_optimizer: pip install 'isoglot[lamb]'"
             ) from None
-        lamb: torch.optim.Optimizer = Lamb(
+        kind = Lamb
+        if any(map(is_split, trained)):
+            from isoglot.pretraining.sharded_lamb import ShardedLamb
+
+            kind = ShardedLamb
+        lamb: torch.optim.Optimizer = kind(
             groups, lr=config.learning_rate, betas=config.betas, eps=config.eps
         )
         return lamb

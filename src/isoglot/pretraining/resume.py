@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from torch.distributed import ProcessGroup
+
     from isoglot.batching.loader import Loader
     from isoglot.corpus import Corpus
     from isoglot.types import Cursor
@@ -24,6 +26,7 @@ def checkpoint_to_resume(
     recipe_fingerprint: str,
     num_stages: int,
     warn: Callable[[str], None],
+    group: ProcessGroup | None = None,
 ) -> Checkpoint | None:
     """The newest valid checkpoint of a run, if it can be resumed with this corpus and recipe.
 
@@ -34,8 +37,9 @@ def checkpoint_to_resume(
         recipe_fingerprint: of the settings; a different one gives a warning.
         num_stages: stages of the recipe.
         warn: receives notes for the user.
+        group: the processes of the run, which verify the checkpoint together; none: one.
     """
-    found = latest_valid(folder / "checkpoints", warn)
+    found = latest_valid(folder / "checkpoints", warn, group)
     if found is None:
         warn(f"{folder} has no checkpoint yet: the run starts at step 0.")
         return None

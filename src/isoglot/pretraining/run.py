@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from isoglot.errors import CheckpointError
-from isoglot.pretraining import agreement, checkpoint
+from isoglot.pretraining import agreement
 from isoglot.pretraining.build import RunContext, build_run, init_decoder
 from isoglot.pretraining.checkpoint import Checkpoint, TrainState, folder_of_step
+from isoglot.pretraining.checkpoint_saver import CheckpointSaver, checkpoint_group
 from isoglot.pretraining.config import data_fingerprint
 from isoglot.pretraining.early_stopping import HeldoutWatch
 from isoglot.pretraining.forecast import say_length
@@ -126,6 +127,12 @@ class Run:
         self.context, self.config = context, context.config
         self.module, self.accelerator = context.module, context.accelerator
         self.watch = HeldoutWatch(context.config, context.objectives, context.accelerator)
+        self.saver = CheckpointSaver(
+            context.folder / "checkpoints",
+            context.config.checkpoint,
+            group=checkpoint_group(context.accelerator.num_processes),
+            note=context.warn,
+        )
         self.state = TrainState(
             stage=0,
             step=0,
@@ -140,16 +147,17 @@ class Run:
         """Take the remaining stages, then export."""
         if self.watch.is_on:
             self.watch.check(Validation(self.context, self.config.stages[-1]).metrics)
+        # before an optimizer exists: sharding replaces the weights by parts of them
+        wrapped = compile_and_wrap(self.module, self.config, self.accelerator)
         found = self._checkpoint() if resume else None
         position = found.state if found else self.state
         agreement.agree_on_position(self.accelerator, position, self.context.num_steps)
         optimizer = self._restore(found) if found else None
         keep_records(self.context, resumed_at=self.state.total_steps)
         wait_for_all(self.accelerator)
-        wrapped = compile_and_wrap(self.module, self.config, self.accelerator)
         writers = open_writers(self.context, done=self.state.total_steps)
         try:
-            with StopSignal(self._say) as stop:
+            with StopSignal(self._say) as stop, self.saver:
                 for stage in range(self.state.stage, len(self.config.stages)):
                     optimizer = self.enter_stage(stage, optimizer)
                     context = self.stage_context(wrapped, optimizer, stop)
@@ -170,6 +178,7 @@ class Run:
             recipe_fingerprint=self.state.recipe_fingerprint,
             num_stages=len(self.config.stages),
             warn=self.context.warn,
+            group=self.saver.group,
         )
 
     def _restore(self, found: Checkpoint) -> torch.optim.Optimizer:
@@ -216,6 +225,7 @@ class Run:
             optimizer=optimizer,
             optimizer_config=self.config.optimizer_in(stage),
             loss=self.config.loss,
+            distributed=self.config.distributed,
             objectives={name: self.context.objectives[name] for name in names},
             steps=last_step,
             seed=self.config.seed,
@@ -226,6 +236,7 @@ class Run:
                 last_step=last_step,
             ),
             stop=stop,
+            save_failed=lambda: self.saver.failed,
             dump_folder=self.context.folder,
         )
 
@@ -254,16 +265,18 @@ class Run:
             if stage.schedule.validates(result.step):
                 writers.write(self._validate(validation))
             if stage.schedule.saves(result.step) or self._is_best():
-                self._save(stage.optimizer)
+                self.saver.save(self.state, self.module, stage.optimizer)
                 saved_at = total
             if stage.schedule.exports(result.step):
+                self.saver.wait()
                 self.context.exporter.export_intermediate(self.state)
             if on_step is not None:
                 on_step(result)
             if self.watch.is_over(self.state.heldout):
                 break
         if saved_at != self.state.total_steps:
-            self._save(stage.optimizer)
+            self.saver.save(self.state, self.module, stage.optimizer)
+        self.saver.wait()
         if self._stopped_early():
             self._say(self.watch.explain(self.state, stage, sum(self.context.num_steps)))
             return True
@@ -300,17 +313,6 @@ class Run:
         heldout = self.state.heldout
         return heldout is not None and heldout.best_step == self.state.total_steps
 
-    def _save(self, optimizer: torch.optim.Optimizer) -> None:
-        if self.accelerator.is_main_process:
-            checkpoint.save(
-                self.context.folder / "checkpoints",
-                self.state,
-                self.module,
-                optimizer,
-                keep=self.config.checkpoint.keep,
-            )
-        wait_for_all(self.accelerator)
-
     def _outcome(self, *, finished: bool) -> Outcome:
         exporter = self.context.exporter
         exported = self._restore_best() if finished else None
@@ -326,14 +328,14 @@ class Run:
         )
 
     def _restore_best(self) -> TrainState:
-        """The state to export; the main process, which exports, gets its weights."""
+        """The state to export, its weights in the module."""
         heldout = self.state.heldout
         if self.config.export.checkpoint == "last" or heldout is None or self._is_best():
             return self.state
         self._say(f"exporting the best checkpoint: {heldout.describe()}")
         place = folder_of_step(self.context.folder / "checkpoints", heldout.best_step)
         try:
-            found = Checkpoint(place)
+            found = Checkpoint(place, self.saver.group)
         except CheckpointError as error:
             raise CheckpointError(
                 f"The best checkpoint cannot be exported: {error} The last one can: isoglot export "

@@ -1,7 +1,8 @@
 """Processes and devices of a run: what `train_step.py` and `run.py` stand on.
 
-accelerate chooses the device and the processes; DDP wraps the module. The rest keeps the host from
-waiting: CUDA events and asynchronous copies for losses, and a frozen garbage collector.
+accelerate chooses the device and the processes, `distributed.py` what they share. The rest keeps
+the host from waiting: CUDA events and asynchronous copies for losses, and a frozen garbage
+collector.
 """
 
 from __future__ import annotations
@@ -9,21 +10,20 @@ from __future__ import annotations
 import atexit
 import functools
 import gc
-import inspect
 import os
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from accelerate import Accelerator, InitProcessGroupKwargs
-from torch.nn.parallel import DistributedDataParallel
 
 from isoglot.atomic import replace_file
 from isoglot.errors import IsoglotError, LockedError, WriteError
 from isoglot.locks import lock_folder
+from isoglot.pretraining.distributed import share_module
 from isoglot.pretraining.rendezvous import init_method
 from isoglot.pretraining.waiting import wait_for_all
 
@@ -70,30 +70,23 @@ def compiles(config: PretrainConfig, device: torch.device) -> bool:
 def compile_and_wrap(
     module: TrainModule, config: PretrainConfig, accelerator: Accelerator
 ) -> torch.nn.Module:
-    """The module as the steps call it: compiled if asked, in DDP with several processes."""
+    """The module as the steps call it: compiled if asked, shared by several processes."""
     if compiles(config, accelerator.device):
-        module.compile()
-    return wrap_ddp(module, accelerator)
-
-
-def wrap_ddp(module: TrainModule, accelerator: Accelerator) -> torch.nn.Module:
-    """The module, wrapped in DDP where there are several processes; buffers are not broadcast."""
-    if accelerator.num_processes == 1:
-        return module
-    parameters = inspect.signature(DistributedDataParallel).parameters
-    # torch 2.13 renamed the argument
-    new, old = "forward_sync_buffers", "broadcast_buffers"
-    settings: dict[str, Any] = {new if new in parameters else old: False}
-    if accelerator.device.type == "cuda":
-        settings["device_ids"] = [accelerator.device]
-    return DistributedDataParallel(module, **settings)
+        module.compile(by_layer=config.distributed.shards(accelerator.num_processes))
+    return share_module(module, config.distributed, accelerator)
 
 
 def any_process(accelerator: Accelerator, flag: bool) -> bool:  # noqa: FBT001
     """Is the flag set on any process? All processes get the same answer."""
+    return any_process_each(accelerator, flag)[0]
+
+
+def any_process_each(accelerator: Accelerator, *flags: bool) -> list[bool]:
+    """Is each of these flags set on any process?"""
     if accelerator.num_processes == 1:
-        return flag
-    return bool(accelerator.reduce(torch.tensor(int(flag), device=accelerator.device)))
+        return list(flags)
+    numbers = torch.tensor([int(flag) for flag in flags], device=accelerator.device)
+    return [bool(number) for number in accelerator.reduce(numbers).tolist()]
 
 
 @contextmanager

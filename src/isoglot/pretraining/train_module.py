@@ -1,4 +1,4 @@
-"""The encoder and all objectives' modules as one module, so that DDP sees every weight.
+"""The encoder and all objectives' modules as one module, so that DDP and FSDP see every weight.
 
 One forward is one micro-batch: the objectives' own passes without gradient (`before_forward`), one
 encoder pass over the rows of all objectives, the LM head once at all target positions, then each
@@ -11,12 +11,18 @@ objective of a stage decodes, take the encoder's path.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+import torch
 from torch import Tensor, nn
+from torch.utils import _pytree
 from typing_extensions import override
 
 from isoglot.models.encoder import Encoder
+from isoglot.models.lm_head import TargetLosses
+from isoglot.models.sharding import is_split, runs_together
 from isoglot.objectives.base import (
     ForwardResult,
     Inference,
@@ -24,16 +30,52 @@ from isoglot.objectives.base import (
     Objective,
     ObjectiveModule,
 )
+from isoglot.objectives.compared import Compared, GatheredStep, StepModule
+from isoglot.pretraining.random_state import RandomState
 from isoglot.types import Seq2SeqBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from isoglot.corpus import Corpus
     from isoglot.models.encoder import States
-    from isoglot.models.lm_head import TargetLosses
     from isoglot.models.seq2seq import Seq2Seq
-    from isoglot.types import Batch
+    from isoglot.types import Batch, Rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeStep:
+    """How a micro-batch is read by objectives that compare the examples of a whole step."""
+
+    names: Sequence[str]
+    """These objectives."""
+    states_only: bool = False
+    """Only what they compare, and no losses: the first of two passes."""
+    random: tuple[RandomState, RandomState] | None = None
+    """In the second of two passes, the random states of the first, before the objectives' own
+    passes and after them."""
+
+
+@dataclass(slots=True, kw_only=True)
+class PartialLosses:
+    """The losses of a micro-batch without those that need the whole step."""
+
+    losses: dict[str, LossSum]
+    compared: dict[str, Compared]
+    """What the others compare."""
+    zero: Tensor
+    """0, with a gradient of zero for every weight."""
+    random: tuple[RandomState, RandomState]
+    """For a second pass."""
+
+    def without_graph(self) -> PartialLosses:
+        """The same without what the forward pass keeps for a backward pass."""
+        compared = {name: one.detach() for name, one in self.compared.items()}
+        return replace(self, compared=compared, zero=self.zero.detach())
+
+
+# as for `LossSum`: FSDP finds the tensors in what a module gives
+_pytree.register_dataclass(PartialLosses, field_names=["losses", "compared", "zero", "random"])
 
 
 class TrainModule(nn.Module):
@@ -51,45 +93,113 @@ class TrainModule(nn.Module):
         """Names of the objectives."""
 
     @override
-    def forward(self, batch: Batch, *, warm_up: Iterable[str] | None = None) -> dict[str, LossSum]:
-        """The loss sums of a batch.
+    def forward(
+        self,
+        batch: Batch | None = None,
+        *,
+        warm_up: Iterable[str] | None = None,
+        whole_step: WholeStep | None = None,
+        examples: Mapping[str, GatheredStep] | None = None,
+    ) -> Any:
+        """The loss sums of a batch, by objective.
 
-        With `warm_up`, the batch only warms up the queues of these objectives; no losses then.
+        Everything that reads weights goes through here, where DDP and FSDP prepare them:
+
+        - `warm_up`: the batch only warms up the queues of these objectives; no losses then.
+        - `whole_step`: of objectives that compare the examples of a whole step, what they compare
+          instead of losses; gives a `PartialLosses`.
+        - `examples`: no batch, but what they compare in the whole step; gives `StepLoss`es.
         """
+        if examples is not None:
+            return {name: one.loss(self._step_module(name)) for name, one in examples.items()}
+        assert batch is not None
+        inference = self._inference(batch)
         if warm_up is not None:
             for name in warm_up:
-                self.objective(name).warm_up(name, batch, Inference(self.encoder))
+                self.objective(name).warm_up(name, batch, inference)
             return {}
         present = [name for name in self.names if name in batch.target_slices]
+        if whole_step is not None:
+            return self._partial_losses(batch, present, inference, whole_step)
         for name in present:
-            self.objective(name).before_forward(name, batch, Inference(self.encoder))
-        layers = any(self.objective(name).layer is not None for name in present)
-        states = self.encoder(batch.rows, layers=layers)
-        head = self.encoder.target_losses(
-            states, batch.target_positions, batch.targets, batch.target_weights
+            self.objective(name).before_forward(name, batch, inference)
+        results, zero = self._results(batch, present)
+        sums = {name: self.objective(name).loss(result) for name, result in results.items()}
+        first = next(iter(sums.values()))
+        first.total = first.total + zero
+        return sums
+
+    def _partial_losses(
+        self, batch: Batch, present: list[str], inference: Inference, asked: WholeStep
+    ) -> PartialLosses:
+        """The losses of objectives that compare no examples, and what the others compare."""
+        own = [name for name in present if name not in asked.names]
+        random = asked.random
+        if random is None:
+            device = batch.rows.ids.device
+            start = RandomState.now(device)
+            for name in (*own, *asked.names):
+                self.objective(name).before_forward(name, batch, inference)
+            random = (start, RandomState.now(device))
+        else:
+            random[0].restore()
+            for name in own:
+                self.objective(name).before_forward(name, batch, inference)
+            random[1].restore()
+        results, zero = self._results(batch, present, losses=not asked.states_only)
+        return PartialLosses(
+            losses={}
+            if asked.states_only
+            else {name: self.objective(name).loss(results[name]) for name in own},
+            compared={
+                name: self._step_module(name).compared(results[name]) for name in asked.names
+            },
+            zero=zero,
+            random=random,
         )
-        sums = {}
-        for name in present:
+
+    def _inference(self, batch: Batch) -> Inference:  # noqa: ARG002
+        return Inference(self.encoder)
+
+    def _results(
+        self, batch: Batch, names: list[str], *, losses: bool = True
+    ) -> tuple[dict[str, ForwardResult], Tensor]:
+        """One forward pass: what each objective reads, and a 0 with a gradient for every weight.
+
+        Without `losses`, token losses are 0.
+        """
+        layers = any(self.objective(name).layer is not None for name in names)
+        states = self.encoder(batch.rows, layers=layers)
+        if losses:
+            head = self.encoder.target_losses(
+                states, batch.target_positions, batch.targets, batch.target_weights
+            )
+        else:
+            head = _no_losses(states.hidden, len(batch.targets))
+        results = {}
+        for name in names:
             start, stop = batch.target_slices[name]
-            module = self.objective(name)
-            layer = module.layer
-            result = ForwardResult(
+            layer = self.objective(name).layer
+            results[name] = ForwardResult(
                 batch=batch,
                 name=name,
                 hidden_states=states.hidden if layer is None else states.layers[layer],
                 target_losses=head.losses[start:stop],
                 correct=head.correct[start:stop],
             )
-            sums[name] = module.loss(result)
-        self._add_zero_gradients(sums, head.losses)
-        return sums
+        return results, self._zero_with_gradient(head.losses)
+
+    def encode(self, rows: Rows) -> States:
+        """The encoder's states, outside of a training step."""
+        states: States = self.encoder(rows)
+        return states
 
     @override
-    def compile(self, *args: Any, **kwargs: Any) -> None:
+    def compile(self, *args: Any, by_layer: bool = False, **kwargs: Any) -> None:
         """Compile the encoder, and the momentum encoders that objectives hold."""
         for module in self.modules():
             if isinstance(module, Encoder):
-                module.compile(*args, **kwargs)
+                module.compile_layers() if by_layer else module.compile(*args, **kwargs)
 
     def objective(self, name: str) -> ObjectiveModule:
         """The module of an objective."""
@@ -100,14 +210,21 @@ class TrainModule(nn.Module):
         modules = [self.encoder, *(self.objective(name) for name in names)]
         return [weight for module in modules for weight in module.parameters()]
 
-    def _add_zero_gradients(self, sums: dict[str, LossSum], losses: Tensor) -> None:
-        """Give every weight a gradient, zero if need be: DDP waits for all of them."""
+    def _step_module(self, name: str) -> StepModule:
+        module = self.objective(name)
+        assert isinstance(module, StepModule), name
+        return module
+
+    def _zero_with_gradient(self, losses: Tensor) -> Tensor:
+        """A gradient for every weight, zero if need be: DDP waits for all of them.
+
+        Under FSDP for those that are whole now; it waits for other layers only if they have run.
+        """
         zero = losses.sum() * 0.0
         for parameter in self.objectives.parameters():
-            if parameter.requires_grad:
+            if parameter.requires_grad and not is_split(parameter):
                 zero = zero + parameter.sum() * 0.0
-        first = next(iter(sums.values()))
-        first.total = first.total + zero
+        return zero
 
 
 class Seq2SeqTrainModule(TrainModule):
@@ -120,38 +237,38 @@ class Seq2SeqTrainModule(TrainModule):
         self.seq2seq = seq2seq
 
     @override
-    def forward(self, batch: Batch, *, warm_up: Iterable[str] | None = None) -> dict[str, LossSum]:
+    def _inference(self, batch: Batch) -> Inference:
+        return Inference(self.encoder, self.seq2seq if isinstance(batch, Seq2SeqBatch) else None)
+
+    @override
+    def _results(
+        self, batch: Batch, names: list[str], *, losses: bool = True
+    ) -> tuple[dict[str, ForwardResult], Tensor]:
         if not isinstance(batch, Seq2SeqBatch):
-            sums = super().forward(batch, warm_up=warm_up)
-            if sums:
-                self._add_zero_decoder_gradients(sums)
-            return sums
-        assert warm_up is None, "no objective that decodes has a queue"
-        present = [name for name in self.names if name in batch.target_slices]
-        for name in present:
-            inference = Inference(self.encoder, self.seq2seq)
-            self.objective(name).before_forward(name, batch, inference)
+            results, zero = super()._results(batch, names, losses=losses)
+            return results, zero + self._zero_of_decoder()
         states = self.encoder(batch.rows)
-        decoded = None
-        if len(batch.decoding.source_rows):
+        decoded, nothing = None, states.hidden
+        if len(batch.decoding.source_rows) and losses:
             decoded = self.seq2seq.decode(batch.decoding, states.hidden, visible_to_decoder(batch))
-        sums = {}
-        for name in present:
-            found = self._target_losses(name, batch, states, decoded)
-            sums[name] = self.objective(name).loss(
-                ForwardResult(
-                    batch=batch,
-                    name=name,
-                    hidden_states=states.hidden,
-                    target_losses=found.losses,
-                    correct=found.correct,
-                    decoder_states=decoded,
-                )
+        elif losses and runs_together(self.seq2seq):
+            nothing = self.seq2seq.decode_placeholder(batch.decoding.rows, states.hidden)
+        results = {}
+        for name in names:
+            start, stop = batch.target_slices[name]
+            found = _no_losses(states.hidden, stop - start)
+            if losses:
+                found = self._target_losses(name, batch, states, decoded)
+            results[name] = ForwardResult(
+                batch=batch,
+                name=name,
+                hidden_states=states.hidden,
+                target_losses=found.losses,
+                correct=found.correct,
+                decoder_states=decoded,
             )
-        self._add_zero_gradients(sums, states.hidden)
-        if decoded is None:
-            self._add_zero_decoder_gradients(sums)
-        return sums
+        zero = self._zero_with_gradient(nothing)
+        return results, zero if decoded is not None else zero + self._zero_of_decoder()
 
     @override
     def weights_of(self, names: Iterable[str]) -> list[nn.Parameter]:
@@ -176,12 +293,14 @@ class Seq2SeqTrainModule(TrainModule):
             states, batch.target_positions[own], batch.targets[own], batch.target_weights[own]
         )
 
-    def _add_zero_decoder_gradients(self, sums: dict[str, LossSum]) -> None:
-        """Give the decoder's weights a gradient of zero: DDP waits for all of them."""
-        first = next(iter(sums.values()))
-        for parameter in self.seq2seq.parameters():
-            if parameter.requires_grad:
-                first.total = first.total + parameter.sum() * 0.0
+    def _zero_of_decoder(self) -> Tensor:
+        """A gradient of zero for the decoder's weights: DDP waits for all of them."""
+        weights = [
+            weight
+            for weight in self.seq2seq.parameters()
+            if weight.requires_grad and not is_split(weight)
+        ]
+        return torch.stack([weight.sum() * 0.0 for weight in weights]).sum()
 
 
 def visible_to_decoder(batch: Seq2SeqBatch) -> Tensor:
@@ -193,6 +312,12 @@ def visible_to_decoder(batch: Seq2SeqBatch) -> Tensor:
         if UNSEEN in markers:
             visible = visible.index_fill(0, markers[UNSEEN], value=False)
     return visible.view(batch.rows.ids.shape)
+
+
+def _no_losses(states: Tensor, number: int) -> TargetLosses:
+    """In the place of token losses that are not computed."""
+    zeros = states.new_zeros(number)
+    return TargetLosses(losses=zeros, correct=zeros.bool())
 
 
 def _key(name: str) -> str:

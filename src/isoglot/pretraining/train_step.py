@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +33,11 @@ from isoglot.batching.mixture import key_of
 from isoglot.objectives.base import Objective, ObjectiveModule
 from isoglot.pretraining.accumulation import COUNT, accumulate
 from isoglot.pretraining.config import LossConfig
+from isoglot.pretraining.distributed import (
+    DistributedConfig,
+    clip_gradients,
+    fill_gradients,
+)
 from isoglot.pretraining.interruptions import StopSignal
 from isoglot.pretraining.optimizer import (
     OptimizerConfig,
@@ -44,7 +49,7 @@ from isoglot.pretraining.optimizer import (
 from isoglot.pretraining.runtime import (
     DeviceEvent,
     StepSchedule,
-    any_process,
+    any_process_each,
     gc_frozen,
     nonfinite_error,
     to_host_async,
@@ -65,10 +70,11 @@ class StageContext:
     module: TrainModule
     """The encoder and the objectives' modules."""
     wrapped: torch.nn.Module
-    """The same module, wrapped in DDP where there are several processes."""
+    """The same module as several processes share it (`share_module`)."""
     optimizer: torch.optim.Optimizer
     optimizer_config: OptimizerConfig
     loss: LossConfig
+    distributed: DistributedConfig = field(default_factory=DistributedConfig)
     objectives: Mapping[str, Objective]
     """The objectives that the stage trains, with their loss weights."""
     steps: int
@@ -80,6 +86,8 @@ class StageContext:
     """None: the weights of every step are needed."""
     stop: StopSignal = field(default_factory=StopSignal)
     """Asked before every step; the stage ends early once a process has been asked to stop."""
+    save_failed: Callable[[], bool] = lambda: False
+    """Asked before every step, too: could a checkpoint not be written? Then the stage ends."""
     dump_folder: Path | None = None
     """Where a batch with a non-finite loss is written."""
 
@@ -160,8 +168,11 @@ def _steps(
     previous: _LaunchedStep | None = None
     device_start = DeviceEvent(device)
     for step in range(done, context.steps):
-        if any_process(accelerator, context.stop.requested):
+        flags = context.stop.requested, context.save_failed()
+        stops, fails = any_process_each(accelerator, *flags)
+        if stops and not fails:
             context.stop.announce()
+        if stops or fails:
             break
         if previous is None:
             device_start = DeviceEvent(device)
@@ -206,7 +217,8 @@ def _launch(
     # 4. clip the gradient
     weights = [weight for group in context.optimizer.param_groups for weight in group["params"]]
     limit = context.optimizer_config.max_grad_norm
-    norm = torch.nn.utils.clip_grad_norm_(weights, limit if limit is not None else float("inf"))
+    fill_gradients(weights)
+    norm = clip_gradients(weights, limit if limit is not None else float("inf"))
     numbers = torch.stack([*sums.values(), norm.double()])
     # 5. update the weights; a non-finite number skips the update on the device
     complete = supports_device_skip(context.optimizer)

@@ -23,8 +23,8 @@ from accelerate.utils import broadcast_object_list
 from rich.console import Console
 
 from isoglot.corpus import Corpus
-from isoglot.pretraining import checkpoint
 from isoglot.pretraining.build import build_run
+from isoglot.pretraining.checkpoint_saver import CheckpointSaver
 from isoglot.pretraining.costs import RunCosts, StageCosts
 from isoglot.pretraining.interruptions import StopSignal
 from isoglot.pretraining.memory import limit_memory, peak_memory, start_peak, used_memory
@@ -144,7 +144,7 @@ class Trial:
             compile_seconds, optimizer = compile_seconds + compiling, stage.optimizer
         assert optimizer is not None
         peak = peak_memory(self._device)
-        checkpoint_seconds, checkpoint_bytes = self._checkpoint(run, optimizer)
+        pause, writing, checkpoint_bytes = self._checkpoint(run, optimizer)
         export_seconds, export_bytes = self._export(run)
         self.forget()
         return RunCosts(
@@ -152,7 +152,8 @@ class Trial:
             compile_seconds=compile_seconds,
             stages=tuple(stages),
             peak_bytes=peak,
-            checkpoint_seconds=checkpoint_seconds,
+            checkpoint_seconds=pause,
+            checkpoint_write_seconds=writing,
             checkpoint_bytes=checkpoint_bytes,
             export_seconds=export_seconds,
             export_bytes=export_bytes,
@@ -256,18 +257,16 @@ class Trial:
         broadcast_object_list(limited)
         return limited[0]
 
-    def _checkpoint(self, run: Run, optimizer: torch.optim.Optimizer) -> tuple[float, int]:
-        """Seconds and bytes of a checkpoint."""
+    def _checkpoint(self, run: Run, optimizer: torch.optim.Optimizer) -> tuple[float, float, int]:
+        """Seconds that training waits for a checkpoint, then until it is on disk; its bytes."""
         folder = self._spec.scratch / "checkpoints"
-        seconds, size = 0.0, 0
-        if self._accelerator.is_main_process:
-            seconds = _clocked(
-                lambda: checkpoint.save(folder, run.state, run.module, optimizer, keep=1)
-            )
-            size = _bytes_in(folder)
-            shutil.rmtree(folder)
+        saver = CheckpointSaver(folder, run.config.checkpoint, group=run.saver.group)
+        pause = _clocked(lambda: saver.save(run.state, run.module, optimizer))
+        rest = _clocked(saver.wait)
+        size = _bytes_in(folder)
         wait_for_all(self._accelerator)
-        return seconds, size
+        shutil.rmtree(folder, ignore_errors=True)
+        return pause, rest, size
 
     def _export(self, run: Run) -> tuple[float, int]:
         """Seconds and bytes of the exported folders."""

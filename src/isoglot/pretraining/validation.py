@@ -15,6 +15,7 @@ import torch
 from isoglot.batching.loader import Loader, open_streams
 from isoglot.batching.mixture import key_of
 from isoglot.batching.streams.base import OverlongError
+from isoglot.models.sharding import runs_together
 from isoglot.pretraining.heldout_retrieval import HeldoutRetrieval
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Validation:
         module.eval()
         with _fixed_seed(self._accelerator):
             sums = self._sums(module)
-            retrieval = self._retrieval(module.encoder)
+            retrieval = self._retrieval(module)
         module.train(was_training)
         if self._accelerator.num_processes > 1:
             sums = self._accelerator.reduce(sums.to(self._accelerator.device)).cpu()
@@ -90,11 +91,16 @@ class Validation:
 
     def _sums(self, module: TrainModule) -> torch.Tensor:
         """(loaders, 2 + metrics): the sums of losses, of targets and of each metric."""
+        together = runs_together(module)
         sums = torch.zeros(len(self._loaders), 2 + len(_METRICS), dtype=torch.float64)
         for number, (name, _, _, loader) in enumerate(self._loaders):
-            for batch in loader.single_pass(self._max_examples):
+            for batch, is_own in loader.single_pass_together(self._max_examples):
+                if not (is_own or together):
+                    continue
                 with self._accelerator.autocast():
                     found = module(batch.to(self._accelerator.device))[name]
+                if not is_own:
+                    continue
                 metrics = [float(found.metrics.get(metric, math.nan)) for metric in _METRICS]
                 row = [float(found.total), batch.num_targets[name], *metrics]
                 sums[number] += torch.tensor(row, dtype=torch.float64)

@@ -23,8 +23,8 @@ from isoglot.objectives.contrast.momentum import (
     MomentumEncoder,
     Queue,
     QueueConfig,
-    gather_micro_batches,
 )
+from isoglot.objectives.gathering import gather_micro_batches
 
 
 def wander(module, seed):

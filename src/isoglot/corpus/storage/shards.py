@@ -25,10 +25,10 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
+from isoglot.corpus.storage.grouping import group_places
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     import numpy.typing as npt
@@ -241,19 +241,12 @@ class Table:
             parts = [np.diff(shard.offsets(column)) for shard in self.shards]
             return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
         lengths = np.empty(len(rows), dtype=np.int32)
-        for index, chosen in self.group_rows(rows):
+        owners = np.searchsorted(self.starts, rows, side="right") - 1
+        for index, chosen in group_places(owners):
             local = rows[chosen] - self._starts[index]
             offsets = self.shards[index].offsets(column)
             lengths[chosen] = offsets[local + 1] - offsets[local]
         return lengths
-
-    def group_rows(self, rows: LongArray) -> Iterator[tuple[int, LongArray]]:
-        """The number of each shard that holds some of these rows, and their places among them."""
-        owners = np.searchsorted(self.starts, rows, side="right") - 1
-        order = np.argsort(owners, kind="stable")
-        shards, first = np.unique(owners[order], return_index=True)
-        # np.split gives one part, an empty one, of no rows
-        yield from zip(shards.tolist(), np.split(order, first[1:]), strict=False)
 
     def ids(self, column: str, row: int) -> IntArray:
         """The token ids of one row: a view of the mapped file."""

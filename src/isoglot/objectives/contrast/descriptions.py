@@ -3,7 +3,7 @@
     loss = -log( exp(q·k⁺) / Σ exp(q·k) )              XLM-K Eq. 5
 
 Keys are descriptions, encoded with gradient by the encoder being trained, as queries are: the
-query's own and the others of its micro-batch. A queue holds keys of earlier steps, without
+query's own and the others of its step. A queue holds keys of earlier steps, without
 gradient. No momentum encoder, no temperature, no normalisation; query and key have a head each, two
 layers without bias (Eq. 1 and 2, 3 and 4).
 """
@@ -58,7 +58,7 @@ class DescriptionObjective(ContrastObjective):
 
     @override
     def compares_examples(self) -> bool:
-        return True
+        return self.negatives == "micro_batch"
 
 
 class DescriptionContrast(QueueModule):
@@ -68,7 +68,7 @@ class DescriptionContrast(QueueModule):
         self, settings: DescriptionObjective, encoder: Encoder, *, batch_norm: bool = False
     ) -> None:
         super().__init__()
-        self.layer = settings.layer
+        self.layer, self.whole_step = settings.layer, settings.negatives == "step"
         self._head_settings: dict[str, Any] = {
             "layer": settings.layer,
             "pooling": settings.pooling,
@@ -90,12 +90,12 @@ class DescriptionContrast(QueueModule):
         if settings.queue.size:
             self.queue = Queue(settings.queue, self.key_head.size, num_items=1)
 
-    def negatives(self, keys: Tensor, items: Tensor) -> Negatives:
-        """The other keys of the micro-batch (n, D), with item numbers (n, 1), and the queue."""
-        found = in_batch_negatives(keys, items, deduplicate=False)
+    def negatives(self, keys: Tensor, items: Tensor, own: Tensor | None) -> Negatives:
+        """For `own` queries, the other keys (n, D), with item numbers (n, 1), and the queue."""
+        found = in_batch_negatives(keys, items, deduplicate=False, own=own)
         if self.queue is None:
             return found
-        return found.join(self.queue.negatives(len(keys)))
+        return found.join(self.queue.negatives(len(found.excluded)))
 
     @override
     def exported_head(self) -> ObjectiveHead:

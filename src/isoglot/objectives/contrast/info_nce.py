@@ -104,22 +104,32 @@ def info_nce(
     )
 
 
-def in_batch_negatives(keys: Tensor, items: Tensor, *, deduplicate: bool) -> Negatives:
-    """The keys of a micro-batch (n, D) as candidates for its queries, except each query's own.
+def in_batch_negatives(
+    keys: Tensor, items: Tensor, *, deduplicate: bool, own: Tensor | None = None
+) -> Negatives:
+    """The keys (n, D) of all queries as candidates for each query, except its own key.
 
     With `deduplicate`, a key that occurs several times is a candidate once, and is excluded for
-    queries that share an item number with any of its occurrences.
+    queries that share an item number with any of its occurrences. With `own`, only of the queries
+    with these indices.
     """
-    number = len(keys)
-    excluded = torch.eye(number, dtype=torch.bool, device=keys.device)
+    places = torch.arange(len(keys), device=keys.device)
+    queries = places if own is None else own
+    excluded = queries[:, None] == places[None, :]
     if deduplicate:
-        own = items[:, :1]
-        same_key = shares_item(own, own)
-        duplicates = same_key.tril(diagonal=-1).any(dim=1)
-        # a product of counts, as booleans have none: occurrences that share a number with the query
-        same = shares_item(items, items).float() @ same_key.float() > 0
-        excluded = excluded | same | duplicates[None, :]
+        first = _first_occurrences(items[:, 0])
+        same = shares_item(items if own is None else items[own], items)
+        # counts, as booleans have no sum: occurrences of a key that share a number with the query
+        shared = torch.zeros(same.shape, device=keys.device).index_add(1, first, same.float())
+        excluded = excluded | (shared > 0)[:, first] | (first != places)[None, :]
     return Negatives(vectors=keys, items=items, excluded=excluded)
+
+
+def _first_occurrences(items: Tensor) -> Tensor:
+    """(n,) for each item number the index where it occurs first; its own index for `NO_ITEM`."""
+    ordered, order = items.sort(stable=True)
+    first = order[torch.searchsorted(ordered, items.contiguous())]
+    return torch.where(items == NO_ITEM, torch.arange(len(items), device=items.device), first)
 
 
 def shares_item(items: Tensor, others: Tensor) -> Tensor:

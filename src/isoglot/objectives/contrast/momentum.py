@@ -17,17 +17,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 from typing_extensions import override
 
-from isoglot.objectives.base import ForwardResult, LossSum, ObjectiveModule
+from isoglot.models.sharding import local_part
+from isoglot.objectives.compared import Compared, StepModule
 from isoglot.objectives.contrast.info_nce import NO_ITEM, Negatives
+from isoglot.objectives.gathering import gather_micro_batches
 from isoglot.ranges import NumSteps, Range, check_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from isoglot.objectives.base import ForwardResult, LossSum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +91,10 @@ class MomentumEncoder(nn.Module):
         self.num_updates += 1
 
     def _weights(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        """Of both, the parts that this process holds."""
         (original,) = self._original
-        return list(self.module.parameters()), list(original.parameters())
+        own, theirs = self.module.parameters(), original.parameters()
+        return [local_part(one.detach()) for one in own], [local_part(one) for one in theirs]
 
     @override
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -132,6 +137,9 @@ class Queue(nn.Module):
         self.register_buffer("pointer", torch.zeros((), dtype=torch.int64))
         self.register_buffer("num_filled", torch.zeros((), dtype=torch.int64))
         self._held: list[tuple[Tensor, Tensor]] = []
+        """The keys of this process's micro-batches in this step."""
+        self._held_step: tuple[Tensor, Tensor] | None = None
+        """Or those of the whole step, where they are compared with each other."""
 
     def negatives(self, num_queries: int) -> Negatives:
         """The entries as candidates for queries."""
@@ -164,11 +172,17 @@ class Queue(nn.Module):
         """A micro-batch without keys; other processes may have some, and gather from all."""
         self.hold(self.entries[:0], self.items[:0])
 
+    def hold_step(self, keys: Tensor, items: Tensor) -> None:
+        """Keep the keys of all micro-batches and processes until the end of the step."""
+        if self.training:
+            self._held_step = (keys.detach(), items)
+
     def enqueue_held(self, *, taken: bool) -> None:
         """At the end of a step, enqueue the keys of all processes; drop them if it was skipped."""
         held, self._held = self._held, []
+        of_step, self._held_step = self._held_step, None
         if taken:
-            self.enqueue(*gather_micro_batches(held))
+            self.enqueue(*(of_step or gather_micro_batches(held)))
 
     @torch.no_grad()
     def enqueue(self, keys: Tensor, items: Tensor) -> None:
@@ -183,8 +197,8 @@ class Queue(nn.Module):
         self.num_filled.copy_((self.num_filled + number).clamp(max=size))
 
 
-class QueueModule(ObjectiveModule):
-    """The model half of an objective that may have a queue of keys."""
+class QueueModule(StepModule):
+    """The model half of a contrastive objective, which may have a queue of keys."""
 
     queue: Queue | None
 
@@ -198,9 +212,13 @@ class QueueModule(ObjectiveModule):
         if self.queue is not None:
             self.queue.enqueue_held(taken=taken)
 
-    def hold(self, keys: Tensor, items: Tensor) -> None:
-        """Keep keys for the queue until the step ends."""
-        if self.queue is not None:
+    def hold(self, keys: Tensor, items: Tensor, examples: Compared) -> None:
+        """Keep the keys of examples for the queue until the step ends."""
+        if self.queue is None:
+            return
+        if examples.whole_step:
+            self.queue.hold_step(keys, items)
+        else:
             self.queue.hold(keys, items)
 
     def empty_loss(self, result: ForwardResult) -> LossSum:
@@ -208,35 +226,3 @@ class QueueModule(ObjectiveModule):
         if self.queue is not None:
             self.queue.hold_none()
         return result.empty_loss("accuracy", "chance")
-
-
-def gather_micro_batches(micro: Sequence[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
-    """The rows of all processes in global order: by place in the step, then by process.
-
-    Micro-batch m of a step belongs to process m mod world, and all processes have the same number
-    of micro-batches. Numbers of rows may differ, and be 0.
-    """
-    own = [torch.cat(column) for column in zip(*micro, strict=True)]
-    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
-        return tuple(own)
-    counts = torch.tensor([len(columns[0]) for columns in micro], device=own[0].device)
-    # once for all columns: reading the counts makes the host wait for the device
-    lengths = torch.stack(_all_gather(counts)).tolist()
-    return tuple(_in_global_order(column, lengths) for column in own)
-
-
-def _in_global_order(own: Tensor, lengths: list[list[int]]) -> Tensor:
-    """The rows of all processes, given the length of each micro-batch of each process."""
-    padded = own.new_zeros(max(map(sum, lengths)), *own.shape[1:])
-    padded[: len(own)] = own
-    split = [
-        rows[: sum(of)].split(of) for rows, of in zip(_all_gather(padded), lengths, strict=True)
-    ]
-    return torch.cat([part for place in zip(*split, strict=True) for part in place])
-
-
-def _all_gather(tensor: Tensor) -> list[Tensor]:
-    """The tensors of one shape of all processes."""
-    found = [torch.empty_like(tensor) for _ in range(dist.get_world_size())]
-    dist.all_gather(found, tensor.contiguous())
-    return found

@@ -41,6 +41,10 @@ class ContrastObjective(Objective):
     """Dot products are divided by it."""
     queue: QueueConfig = field(default_factory=QueueConfig)
     """Keys of earlier steps as negatives."""
+    negatives: Literal["step", "micro_batch"] = "step"
+    """In-batch negatives (and batch normalization): over the whole step, whatever its split, at the
+    cost of a second forward pass where a process has several micro-batches; or each micro-batch by
+    itself."""
 
     @override
     def lengths(self, sizes: IntArray) -> IntArray:
@@ -73,9 +77,22 @@ def pool(states: Tensor, rows: Rows, places: Tensor, how: Pooling) -> Tensor:
 
 
 def pooled_states(result: ForwardResult, marker: str, how: Pooling = "cls") -> Tensor:
-    """(n, D) the states at an objective's markers, or the means of their sequences."""
-    places = result.batch.markers[result.name][marker]
+    """(n, D) the states at an objective's markers, or the means of their sequences; n may be 0."""
+    places = result.batch.markers.get(result.name, {}).get(marker)
+    if places is None:
+        places = _no_numbers(result)
     return pool(result.hidden_states, result.batch.rows, places, how)
+
+
+def labels_of(result: ForwardResult, *names: str) -> tuple[Tensor, ...]:
+    """Labels of an objective's sequences in a micro-batch; of none, tensors without numbers."""
+    labels = result.batch.labels.get(result.name, {})
+    nothing = _no_numbers(result)
+    return tuple(labels.get(name, nothing) for name in names)
+
+
+def _no_numbers(result: ForwardResult) -> Tensor:
+    return result.hidden_states.new_zeros(0, dtype=torch.int64)
 
 
 def _owners(sequences: Tensor, places: Tensor) -> Tensor:
