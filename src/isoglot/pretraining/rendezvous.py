@@ -21,6 +21,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import torch.distributed as dist
+from torch.distributed.rendezvous import register_rendezvous_handler
 
 from isoglot.pretraining.liveness import InterruptedRunError
 
@@ -43,7 +44,7 @@ def init_method() -> str | None:
 
 @functools.cache
 def _register() -> None:
-    dist.register_rendezvous_handler(_SCHEME, _rendezvous)
+    register_rendezvous_handler(_SCHEME, _rendezvous)
 
 
 def _rendezvous(
