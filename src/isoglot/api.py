@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isoglot.errors import RecipeError, nearest
-from isoglot.folders import RUNS, corpus_folder
+from isoglot.folders import RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -265,9 +265,14 @@ def _inputs(
 
 
 def resolve_corpus(recipe: Recipe, given: str | Path | None, console: Console) -> Path:
-    """The folder of the corpus: `given`, or the recipe's own; a missing testbed is generated."""
+    """The folder of the corpus: `given`, or the recipe's own; a missing testbed is generated.
+
+    That of a corpus by URL is in the cache of remote files.
+    """
+    from isoglot.corpus.storage.corpus import local_folder
+
     if given is not None:
-        return corpus_folder(given)
+        return local_folder(given)
     name = recipe.corpus or ""
     if name == "testbed" or name.startswith("testbed-"):
         from isoglot.demo.testbed_corpus import named_corpus
@@ -278,4 +283,4 @@ def resolve_corpus(recipe: Recipe, given: str | Path | None, console: Console) -
             f"the recipe {recipe.name!r} names no corpus: give one with --corpus FOLDER "
             f"(`isoglot prepare` makes it)."
         )
-    return corpus_folder(recipe.corpus)
+    return local_folder(recipe.corpus)

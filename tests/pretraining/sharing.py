@@ -21,6 +21,7 @@ from isoglot.corpus import Corpus
 from isoglot.pretraining.checkpoint import CheckpointConfig
 from isoglot.pretraining.config import Recipe
 from isoglot.pretraining.distributed import DistributedConfig
+from isoglot.pretraining.optimizer import OptimizerConfig
 from isoglot.pretraining.run import pretrain
 from isoglot.recipe import load_recipe
 from tests.pretraining import driver
@@ -28,13 +29,24 @@ from tests.recipe import recipe_world
 
 
 def sized(name: str) -> Recipe:
-    """A built-in recipe of two short steps a stage, of four micro-batches each."""
+    """A built-in recipe of two short steps a stage, of four micro-batches each.
+
+    Its learning rate is high from the first step on: a wrong gradient leads elsewhere.
+    """
     recipe: Any = driver.still(recipe_world.small(load_recipe(name)))
+
+    def fast(settings: OptimizerConfig) -> OptimizerConfig:
+        return replace(settings, learning_rate=1e-2, warmup_steps=0, warmup_ratio=None)
+
     found: Recipe = replace(
         recipe,
         batch=BatchConfig(row_length=recipe_world.ROW_LENGTH, rows=16, micro_rows=4),
-        optimizer=replace(recipe.optimizer, learning_rate=1e-3),
-        checkpoint=CheckpointConfig(every_steps=1000, keep=1),
+        optimizer=fast(recipe.optimizer),
+        stages=tuple(
+            replace(stage, optimizer=stage.optimizer and fast(stage.optimizer))
+            for stage in recipe.stages
+        ),
+        checkpoint=CheckpointConfig(every_steps=1, keep=10),
     )
     return found
 

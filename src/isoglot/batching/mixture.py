@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -88,12 +89,22 @@ class Component:
         *,
         seed: int,
         stage: int,
+        shuffle_blocks: int | None = None,
     ) -> None:
+        """`shuffle_blocks`: blocks that are shuffled together; none: all examples are."""
+        from isoglot.batching.block_order import BlockOrder
+
         self.stream, self.name, self.slices, self.objectives = stream, name, slices, objectives
         self.ends = np.cumsum([one.num_examples for one in slices])
         self.num_examples = int(self.ends[-1])
         self._seed, self._stage = seed, stage
         self._uniform_key = key_of(seed, stage, "chances", name)
+        self._block_order: BlockOrder | None = None
+        if shuffle_blocks is not None:
+            starts = [0, *self.ends.tolist()]
+            parts = [one.block_ends() + start for one, start in zip(slices, starts, strict=False)]
+            key = partial(key_of, seed, stage, name)
+            self._block_order = BlockOrder(np.concatenate(parts), shuffle_blocks, key)
 
     def sample_sizes(self, limit: int) -> IntArray:
         """Sizes of at most `limit` examples, evenly spaced, for estimates."""
@@ -107,6 +118,9 @@ class Component:
         indices = np.empty_like(counters)
         for epoch in np.unique(epochs):
             chosen = epochs == epoch
+            if self._block_order is not None:
+                indices[chosen] = self._block_order.indices(int(epoch), offsets[chosen])
+                continue
             key = key_of(self._seed, self._stage, self.name, int(epoch))
             indices[chosen] = permute(self.num_examples, key, offsets[chosen])
         return indices
@@ -158,9 +172,16 @@ class Mixture:
                 label = group[0].name if len(groups) > 1 or len(group) == 1 else "union"
                 name = f"{number}:{stream.config.kind}/{label}"
                 objectives = stream.objectives_of(group)
-                self.components.append(
-                    Component(number, name, group, objectives, seed=seed, stage=stage)
+                component = Component(
+                    number,
+                    name,
+                    group,
+                    objectives,
+                    seed=seed,
+                    stage=stage,
+                    shuffle_blocks=stream.config.blocks_together,
                 )
+                self.components.append(component)
                 probabilities.append(stream.config.share * share / per_draw)
         self.probabilities = np.array(probabilities) / sum(probabilities)
         total = sum(stream.config.share for stream in streams)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal
 
 from isoglot.corpus import Corpus
 from isoglot.errors import CheckpointError, CorpusError, IsoglotError, LockedError, WriteError
-from isoglot.folders import corpus_folder
 from isoglot.locks import lock_folder
 from isoglot.pretraining.checkpoint import Checkpoint, folder_of_step, latest, latest_valid
 from isoglot.pretraining.config import Recipe
@@ -140,7 +139,7 @@ def _corpus(run: Path, given: str | Path | None) -> tuple[Corpus, bool]:
     """The corpus of a run: named, where it was, or as the run has recorded it."""
     recorded = recorded_corpus(run)
     if given is not None:
-        found = Corpus.open(corpus_folder(given), verify="never")
+        found = Corpus.open(given, verify="never")
         if recorded is not None and found.fingerprint != recorded.fingerprint:
             raise CorpusError(
                 f"{given} is not the corpus that {run} was trained on. Leave --corpus out, or give "

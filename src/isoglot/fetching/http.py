@@ -29,7 +29,7 @@ MIRROR = "ISOGLOT_MIRROR"
 _MAX_REDIRECTS = 10
 _MAX_WAIT_SECONDS = 120.0
 """Longest wait that a server may ask for (Retry-After)."""
-_PASSING = (408, 425, 429, 500, 502, 503, 504)
+PASSING = (408, 425, 429, 500, 502, 503, 504)
 """Statuses after which the same request may succeed."""
 
 
@@ -130,7 +130,7 @@ def _check(url: str, response: urllib3.BaseHTTPResponse) -> None:
     status = response.status
     if status < 400 or status == 416:
         return
-    if status in _PASSING:
+    if status in PASSING:
         raise TransientError(f"status {status} {response.reason}", _wait(response))
     remedy = {
         401: "Log in there, or set a token (HF_TOKEN for the Hugging Face hub), and try again.",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, Shard
 
 from isoglot.pretraining.low_bit import PlainStateOptimizer
 
@@ -145,12 +145,22 @@ def new_state(
 
 def _empty(weight: Tensor, saved: SavedTensor, device: torch.device) -> Tensor:
     """A tensor to load state into; one with a row for each row of its weight is sharded alike."""
-    if not isinstance(weight, DTensor) or saved.shape[:1] != tuple(weight.shape[:1]):
-        return torch.empty(saved.shape, dtype=saved.dtype, device=device)
-    local = weight.to_local()
-    own = torch.empty(local.shape[:1] + saved.shape[1:], dtype=saved.dtype, device=device)
-    stride = torch.empty(saved.shape, device="meta").stride()
     shape = torch.Size(saved.shape)
+    if not isinstance(weight, DTensor) or not _follows(weight, shape):
+        return torch.empty(shape, dtype=saved.dtype, device=device)
+    local = weight.to_local().shape
+    own = local if shape == weight.shape else local[:1] + shape[1:]
     return DTensor.from_local(
-        own, weight.device_mesh, weight.placements, run_check=False, shape=shape, stride=stride
+        torch.empty(own, dtype=saved.dtype, device=device),
+        weight.device_mesh,
+        weight.placements,
+        run_check=False,
+        shape=shape,
+        stride=torch.empty(shape, device="meta").stride(),
     )
+
+
+def _follows(weight: DTensor, shape: torch.Size) -> bool:
+    """Is state of this shape sharded as its weight is?"""
+    by_rows = all(not isinstance(one, Shard) or one.dim == 0 for one in weight.placements)
+    return shape == weight.shape or (by_rows and shape[:1] == weight.shape[:1])

@@ -174,6 +174,15 @@ class PretrainConfig:
         )
         return f"{key_of(repr(deciding)):016x}"
 
+    def _block_settings(self) -> tuple[object, ...]:
+        """The streams that are shuffled by blocks, and how: nothing without them."""
+        return tuple(
+            (number, name, stream.blocks_together)
+            for number, stage in enumerate(self.stages)
+            for name, stream in stage.streams.items()
+            if stream.blocks_together is not None
+        )
+
     def _stopping_settings(self) -> tuple[object, ...]:
         """What decides the last step besides `stages`: nothing without early stopping."""
         if self.early_stopping is None:

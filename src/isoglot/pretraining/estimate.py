@@ -38,7 +38,7 @@ from isoglot.pretraining.memory import free_memory, gib
 from isoglot.pretraining.planning import with_numbers
 from isoglot.pretraining.requirements import check_corpus
 from isoglot.pretraining.runtime import make_accelerator
-from isoglot.pretraining.stage_data import with_target_languages
+from isoglot.pretraining.stage_data import with_corpus_defaults
 from isoglot.progress import duration
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def estimate_run(
         costs = measurer.costs(rows.number, trial_seconds)
         place = measurer.scratch.parent
     objectives, device = dict(measurer.objectives), measurer.accelerator.device
-    resolved = with_numbers(with_target_languages(config, corpus), rows.number, None)
+    resolved = with_numbers(with_corpus_defaults(config, corpus), rows.number, None)
     steps = tuple(count_steps(resolved, corpus, objectives))
     if budget is not None:
         wanted = steps
@@ -223,7 +223,7 @@ def _measurer(
     # no tracker: nothing is recorded
     quiet = replace(config, logging=replace(config.logging, trackers=()))
     accelerator = make_accelerator(quiet, place)
-    opened = with_target_languages(config, corpus)
+    opened = with_corpus_defaults(config, corpus)
     objectives = prepare_objectives(opened, corpus, console, accelerator)
     whole = replace(opened.batch, micro_rows=opened.batch.rows)
     steps = count_steps(replace(opened, batch=whole), corpus, objectives)

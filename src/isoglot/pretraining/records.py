@@ -59,7 +59,7 @@ def _keep_corpus(run: Path, corpus: Corpus) -> None:
                 shutil.copyfile(file, new / file.name)
     with replace_folder(run / _CORPUS) as new:
         shutil.copyfile(corpus.folder / FILE, new / FILE)
-        write_json(new / _ORIGIN, {"folder": str(corpus.folder.resolve())})
+        write_json(new / _ORIGIN, {"folder": corpus.url or str(corpus.folder.resolve())})
 
 
 def recorded_corpus(run: Path) -> Corpus | None:

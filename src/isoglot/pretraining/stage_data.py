@@ -42,6 +42,36 @@ def open_stage(context: RunContext, stage: int) -> tuple[OpenStream, ...]:
     return opened
 
 
+def with_corpus_defaults(config: PretrainConfig, corpus: Corpus) -> PretrainConfig:
+    """The recipe with what its streams leave to the corpus: target languages, and the order."""
+    config = with_target_languages(config, corpus)
+    if corpus.url is None:
+        return config
+    stages = [
+        replace(
+            stage,
+            streams={
+                name: replace(one, shuffle="blocks") if one.shuffle is None else one
+                for name, one in stage.streams.items()
+            },
+        )
+        for stage in config.stages
+    ]
+    return replace(config, stages=tuple(stages))
+
+
+def describe_order(config: PretrainConfig, corpus: Corpus) -> str | None:
+    """A sentence about the order in which a remote corpus is read, unless the recipe says it."""
+    streams = [one for stage in config.stages for one in stage.streams.values()]
+    if corpus.url is None or all(one.shuffle is not None for one in streams):
+        return None
+    return (
+        f"{corpus.url} is not on this machine: its shards are read in the order `shuffle: blocks`, "
+        "some shards at a time. `shuffle: examples` in a stream shuffles all of it, as a local "
+        "corpus, and needs a cache that holds it all."
+    )
+
+
 def with_target_languages(config: PretrainConfig, corpus: Corpus) -> PretrainConfig:
     """The recipe with `target_languages` for streams of `btmlm` that name none.
 

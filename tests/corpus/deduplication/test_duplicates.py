@@ -12,13 +12,21 @@ from hypothesis import strategies as st
 
 from isoglot.corpus import Corpus
 from isoglot.corpus.cleaning.clean_text import position_of, rows_of
+from isoglot.corpus.deduplication import duplicates as search
 from isoglot.corpus.deduplication import hashing
-from isoglot.corpus.deduplication.duplicates import DuplicateSearch, _by_group, find_duplicates
+from isoglot.corpus.deduplication.collect import by_part
+from isoglot.corpus.deduplication.duplicates import (
+    DuplicateKind,
+    DuplicateSearch,
+    HashedPart,
+    find_duplicates,
+    write_parts,
+)
 from isoglot.corpus.deduplication.hashing import DuplicatesConfig, HashWriter, exact_keys
 from isoglot.corpus.deduplication.minhash import NUM_BANDS, minhash_keys
 from isoglot.corpus.pipeline.run import prepare
 from isoglot.corpus.reading.sources import SourceConfig, Subset
-from isoglot.corpus.storage.shards import SPLITS
+from isoglot.corpus.storage.shards import SPLITS, Split
 from isoglot.corpus.tokenization.build import TokenizerConfig
 from tests.corpus.conftest import config
 from tests.corpus.pipeline.test_run import add_up, contents, decoded
@@ -38,39 +46,70 @@ def cell(source="s", language="en", kind="text"):
     )
 
 
+def search_all(
+    parts: list[HashedPart], kind: DuplicateKind, buckets: int, folder: Path, leaves: int | None
+) -> list[list[int]]:
+    """The positions in each part that the searches of all buckets find."""
+    write_parts(folder / "parts.json", parts)
+    outputs = []
+    for bucket in range(buckets):
+        task = DuplicateSearch(
+            kind=kind,
+            bucket=bucket,
+            buckets=buckets,
+            leaves=leaves,
+            parts=folder / "parts.json",
+            digest="",
+            similarity=0.8,
+            folder=folder,
+        )
+        find_duplicates(task)
+        outputs.append(task.output)
+    assert not list(folder.glob("*.leaves"))
+    return [found.tolist() for found in by_part(outputs, parts)]
+
+
 UNITS = st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=12), min_size=1, max_size=5)
 
 
 @settings(max_examples=40, deadline=None)
-@given(units=UNITS, partitions=st.integers(1, 7), run=st.integers(1, 9))
-def test_the_rows_are_those_that_a_set_of_lines_finds(tmp_path_factory, units, partitions, run):
+@given(
+    units=UNITS,
+    grouped=st.lists(st.booleans(), min_size=5, max_size=5),
+    buckets=st.integers(1, 7),
+    leaves=st.sampled_from([None, 1, 3]),
+    held=st.integers(1, 9),
+)
+def test_the_rows_are_those_that_a_set_of_lines_finds(
+    tmp_path_factory, units, grouped, buckets, leaves, held
+):
+    """Units are files, or with `grouped` further parts of the file before."""
     folder = tmp_path_factory.mktemp("units")
     keys = exact_keys(cell(), DuplicatesConfig())
+    parts: list[HashedPart] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hashing, "RUN_ENTRIES", run)
+        patch.setattr(hashing, "RUN_ENTRIES", held)
+        patch.setattr(search, "MAX_ENTRIES", held)
         for number, texts in enumerate(units):
+            (folder / str(number)).mkdir()
             # held-out lines are the vowels
             rows = dict.fromkeys(SPLITS, 0)
-            with HashWriter(folder / f"{number}.hashes", partitions) as written:
+            with HashWriter(folder / str(number) / "exact.hashes", buckets) as written:
                 for text in texts:
                     split = SPLITS[text in "ae"]
                     place = np.array([position_of(split, rows[split])])
                     written.append(*keys([(text,)]), place)
                     rows[split] += 1
-    outputs = []
-    for partition in range(partitions):
-        outputs.append(folder / f"{partition}.npy")
-        find_duplicates(
-            DuplicateSearch(
-                kind="duplicate",
-                partition=partition,
-                hashes=tuple(folder / f"{number}.hashes" for number in range(len(units))),
-                similarity=1.0,
-                output=outputs[-1],
-            )
-        )
+            before, group = dict.fromkeys(SPLITS, 0), number
+            if number and grouped[number]:
+                group = parts[-1].group
+                before = {
+                    split: parts[-1].before[split] + parts[-1].rows[split] for split in SPLITS
+                }
+            parts.append(HashedPart(str(folder / str(number)), group, rows, before))
+        found = search_all(parts, "duplicate", buckets, folder, leaves)
     seen: set[str] = set()
-    for texts, places in zip(units, _by_group(outputs, len(units)), strict=True):
+    for texts, places in zip(units, found, strict=True):
         expected: dict[str, list[int]] = {split: [] for split in SPLITS}
         rows = dict.fromkeys(SPLITS, 0)
         for text in texts:
@@ -79,7 +118,7 @@ def test_the_rows_are_those_that_a_set_of_lines_finds(tmp_path_factory, units, p
                 expected[split].append(rows[split])
             seen.add(text)
             rows[split] += 1
-        assert {split: rows_of(places, split).tolist() for split in SPLITS} == expected
+        assert {split: rows_of(np.array(places), split).tolist() for split in SPLITS} == expected
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +196,7 @@ def jaccard(one: str, other: str) -> float:
     return len(first & second) / len(first | second)
 
 
-def test_similar_lines_are_found_and_different_ones_are_not(tmp_path):
+def test_similar_lines_are_found_and_different_ones_are_not(tmp_path, monkeypatch):
     rng = random.Random(1)
     texts = []
     for base in lines("en", 400):
@@ -168,21 +207,15 @@ def test_similar_lines_are_found_and_different_ones_are_not(tmp_path):
         texts += [" ".join(words), " ".join(changed)]
     keys = minhash_keys(cell(), DuplicatesConfig())
     first, second = keys([(text,) for text in texts])
-    with HashWriter(tmp_path / "hashes", 3) as written:
+    with HashWriter(tmp_path / "near.hashes", 3) as written:
         written.append(first, second, np.tile(np.arange(len(texts)), NUM_BANDS))
-    outputs = [tmp_path / f"{partition}.npy" for partition in range(3)]
-    for partition, output in enumerate(outputs):
-        find_duplicates(
-            DuplicateSearch(
-                kind="near-duplicate",
-                partition=partition,
-                hashes=(tmp_path / "hashes",),
-                similarity=0.8,
-                output=output,
-            )
-        )
-    (places,) = _by_group(outputs, 1)
-    found = set(places.tolist())
+    rows: dict[Split, int] = {"train": len(texts), "heldout": 0}
+    parts = [HashedPart(str(tmp_path), 0, rows, dict.fromkeys(SPLITS, 0))]
+    (places,) = search_all(parts, "near-duplicate", 3, tmp_path, None)
+    found = set(places)
+    # in leaves that are read in pieces, as those are in which a band occurs everywhere
+    monkeypatch.setattr(search, "MAX_ENTRIES", 100)
+    assert search_all(parts, "near-duplicate", 3, tmp_path, 2) == [places]
     same = [n for n in range(1, len(texts), 2) if jaccard(texts[n - 1], texts[n]) > 0.93]
     near = [n for n in range(1, len(texts), 2) if jaccard(texts[n - 1], texts[n]) > 0.8]
     far = [n for n in range(1, len(texts), 2) if jaccard(texts[n - 1], texts[n]) < 0.6]

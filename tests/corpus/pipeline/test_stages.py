@@ -236,7 +236,8 @@ def test_every_dropped_line_is_written_with_its_reason(files, settings, tmp_path
         line = Path(row["file"]).read_text("utf-8").split("\n")[row["line"] - 1]
         assert [line] == row["text"]
     assert set(times.folders) == {f"text/{language}" for language in LANGUAGES}
-    assert list(times.stages) == ["exclude", "clean", "duplicates", "tokenizer", "encode"]
+    expected = ["hash files", "exclude", "clean", "duplicates", "collect duplicates"]
+    assert list(times.stages) == [*expected, "tokenizer", "encode"]
 
 
 @pytest.mark.slow

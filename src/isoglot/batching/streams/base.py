@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
 
 from isoglot.errors import CorpusError, RecipeError, nearest, require
 from isoglot.languages import find
@@ -74,6 +76,10 @@ class LanguageSlice(ABC):
     def where(self, index: int) -> str:
         """The file and row of an example, for messages."""
 
+    def block_ends(self) -> LongArray:
+        """Where blocks of examples that lie together end: one block, or one for each shard."""
+        return np.array([self.num_examples], np.int64)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamConfig(ABC):
@@ -102,6 +108,17 @@ class StreamConfig(ABC):
     """`languages` draws a language for each example; `epochs` shuffles the union of all."""
     overlong: Literal["drop", "error"] = "drop"
     """Drop examples whose sequence is longer than a row, or stop with an error."""
+    # not in `repr`, which feeds fingerprints of runs that were made before these settings
+    shuffle: Literal["examples", "blocks"] | None = field(default=None, repr=False)
+    """Shuffle all examples of an epoch, or shards and the examples of some shards at a time (for
+    slow disks and object stores); none: examples, blocks if the corpus is read from a URL."""
+    shuffle_blocks: Annotated[int, Range(1, 100_000)] = field(default=8, repr=False)
+    """Shards whose examples are shuffled together with `shuffle: blocks`."""
+
+    @property
+    def blocks_together(self) -> int | None:
+        """Blocks whose examples are shuffled together; none: all examples of an epoch are."""
+        return self.shuffle_blocks if self.shuffle == "blocks" else None
 
     @classmethod
     def class_for(cls, name: str, settings: Any) -> type[StreamConfig]:

@@ -157,6 +157,11 @@ class PairSlice(LanguageSlice):
         file, inside = self.table.where(int(self._row(np.array([index]))[0]))
         return f"{file}, row {inside}"
 
+    @override
+    def block_ends(self) -> LongArray:
+        ends = self.table.starts[1:]
+        return ends if self.rows is None else np.searchsorted(self.rows, ends)
+
     def _row(self, indices: LongArray) -> LongArray:
         return indices if self.rows is None else self.rows[indices]
 

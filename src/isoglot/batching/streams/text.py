@@ -198,6 +198,10 @@ class TextSlice(LanguageSlice):
         row = int(np.searchsorted(shard.offsets("ids"), self.start[index], "right")) - 1
         return f"{shard.path}, row {row}"
 
+    @override
+    def block_ends(self) -> LongArray:
+        return np.searchsorted(self.shard, np.arange(len(self.table.shards)), "right")
+
 
 @njit(cache=True)
 def _blocks(

@@ -1,42 +1,41 @@
-"""Files of cleaned text, the slices of them that later stages read, and files of dropped lines.
+"""Files of cleaned text, and the stretches of them that later stages read.
 
-Each file group has a folder with train.txt and heldout.txt: tokenizer training samples them,
-encoding reads them once. A line is `line TAB document TAB text` for text and `line TAB first TAB
-second` for pairs, where `line` is the line of the raw file; cleaned text holds no tab.
+Each file group, or part of a large file, has a folder. For the splits train and heldout there are
 
-For encoding, large files are cut into slices and slices of small files are grouped, so that a group
-holds about the text of one shard. The division depends on nothing but the text.
+    train.txt       a text a line; the two of a pair with a tab between (cleaned text has none)
+    train.numbers   for each line its line in the raw file and its document, two 64-bit integers
+
+The text of a large file's parts, one after another, is that of the file read as a whole. A document
+is counted from the first of its part.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-from collections import Counter
-from contextlib import ExitStack
+from bisect import bisect_left
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from isoglot.atomic import replace_file, write_errors
-from isoglot.corpus.engine.runner import task_key
-from isoglot.corpus.reading.sources import Subset
-from isoglot.corpus.storage.shards import SPLITS, Split
+from isoglot.atomic import write_array, write_errors
+from isoglot.corpus.storage.shards import SPLITS, Kind, Split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
+    from contextlib import ExitStack
 
     from isoglot.corpus.cleaning.stage import CleanResult, CleanTask
     from isoglot.types import LongArray
 
-BYTES_PER_TOKEN = 3
-"""Fewer bytes than most tokens have, so that a group seldom fills more than one shard."""
 _SPLIT_BITS = 40
 POSITION_BITS = _SPLIT_BITS + 1
 """Bits of `position_of`."""
+OFFSET_BYTES = 1 << 19
+"""An offset is noted after about this many bytes of text."""
+_NUMBERS = 2
+"""Integers of a line."""
+_BUFFERED_LINES = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,39 +47,76 @@ class Offset:
 
 
 class CleanTextWriter:
-    """Writes the cleaned text of one split, noting an offset after every `slice_bytes` or so."""
+    """Writes the cleaned text of one split, and the numbers of its lines."""
 
-    def __init__(self, path: Path, slice_bytes: int, stack: ExitStack) -> None:
-        """The file is open until `close`, or until the stack unwinds."""
+    def __init__(self, path: Path, stack: ExitStack) -> None:
+        """The files are open until `close`, or until the stack unwinds."""
         self.rows = 0
         self._path = path
-        self._slice_bytes = slice_bytes
         self._byte = 0
         self._offsets = [Offset(row=0, byte=0)]
+        self._pending: list[tuple[int, int]] = []
         with write_errors(path):
             self._file: IO[bytes] = stack.enter_context(path.open("wb", 1 << 18))
+            self._numbers: IO[bytes] = stack.enter_context(numbers_file(path).open("wb"))
 
-    def write(self, line: str) -> int:
+    def write(self, text: str, line: int, document: int) -> int:
         """Adds a line; returns its row."""
-        data = line.encode()
+        data = text.encode() + b"\n"
+        self._pending.append((line, document))
         try:
             self._file.write(data)
+            if len(self._pending) == _BUFFERED_LINES:
+                self._flush_numbers()
         except OSError as error:
             with write_errors(self._path):
                 raise error from None
         row, self.rows = self.rows, self.rows + 1
         self._byte += len(data)
-        if self._byte - self._offsets[-1].byte >= self._slice_bytes:
+        if self._byte - self._offsets[-1].byte >= OFFSET_BYTES:
             self._offsets.append(Offset(row=self.rows, byte=self._byte))
         return row
 
     def close(self) -> tuple[Offset, ...]:
-        """Flushes the file; returns the offsets of all slices and of the end."""
+        """Flushes the files; returns the offsets noted, and that of the end."""
         with write_errors(self._path):
             self._file.close()
+            self._flush_numbers()
+            self._numbers.close()
         if self._offsets[-1].byte != self._byte or len(self._offsets) == 1:
             self._offsets.append(Offset(row=self.rows, byte=self._byte))
         return tuple(self._offsets)
+
+    def _flush_numbers(self) -> None:
+        write_array(self._numbers, np.array(self._pending, np.int64).reshape(-1, _NUMBERS))
+        self._pending.clear()
+
+
+def numbers_file(text: Path) -> Path:
+    """The file of the numbers of the lines of a file of cleaned text."""
+    return text.with_suffix(".numbers")
+
+
+def has_text(text: Path, end: Offset) -> bool:
+    """Whether a file of cleaned text and that of its numbers are there, whole."""
+    numbers = numbers_file(text)
+    return (
+        text.is_file()
+        and text.stat().st_size == end.byte
+        and numbers.is_file()
+        and numbers.stat().st_size == 8 * _NUMBERS * end.row
+    )
+
+
+def offset_behind(text: Path, offsets: Sequence[Offset], byte: int) -> Offset:
+    """The offset behind the first line of a file that ends at this byte or later."""
+    noted = offsets[max(bisect_left(offsets, byte, key=lambda one: one.byte) - 1, 0)]
+    with text.open("rb") as file:
+        file.seek(noted.byte)
+        row = noted.row + file.read(byte - 1 - noted.byte).count(b"\n")
+        line = file.readline()
+    assert line.endswith(b"\n"), f"{text} ends before byte {byte}"
+    return Offset(row=row + 1, byte=byte - 1 + len(line))
 
 
 def position_of(split: Split, row: int) -> int:
@@ -90,14 +126,14 @@ def position_of(split: Split, row: int) -> int:
 
 def rows_of(positions: LongArray, split: Split) -> LongArray:
     """The rows of one split among (sorted) positions."""
-    start = SPLITS.index(split) << _SPLIT_BITS
+    start = position_of(split, 0)
     lower, upper = np.searchsorted(positions, [start, start + (1 << _SPLIT_BITS)])
     return positions[lower:upper] - start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DuplicateRows:
-    """The rows of one file group that repeat earlier ones."""
+    """The rows of one part that repeat earlier ones."""
 
     path: Path
     """A .npz file: reason -> positions."""
@@ -105,9 +141,14 @@ class DuplicateRows:
     rows: dict[Split, dict[str, int]]
     """Split -> reason -> number of rows."""
 
+    def read(self, split: Split) -> dict[str, LongArray]:
+        """Reason -> rows of one split, sorted."""
+        with np.load(self.path, allow_pickle=False) as positions:
+            return {reason: rows_of(positions[reason], split) for reason in positions.files}
+
 
 class CleanedGroup(NamedTuple):
-    """A file group after cleaning and deduplication."""
+    """A file group, or part of one, after cleaning and deduplication."""
 
     task: CleanTask
     result: CleanResult
@@ -127,138 +168,41 @@ class CleanRecord(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextSlice:
-    """Consecutive lines of the cleaned text of one file group."""
+class TextPiece:
+    """Consecutive lines of one file of cleaned text."""
 
-    subset: Subset
     key: str
     """A hash of everything that the text was made from."""
-    file: Path
-    """The (first) raw file they come from."""
     text: Path
     split: Split
     start: Offset
     end: Offset
     documents_before: int
-    """Documents of the subset in earlier file groups."""
+    """Documents of the subset before its file."""
     duplicates: DuplicateRows | None
 
-    @property
-    def bytes(self) -> int:
-        """Its size."""
-        return self.end.byte - self.start.byte
-
-    def records(self) -> Iterator[CleanRecord]:
+    def records(self, kind: Kind) -> Iterator[CleanRecord]:
         """Its lines."""
         reasons = self._reasons()
-        is_text = self.subset.kind == "text"
+        is_text, rows = kind == "text", self.end.row - self.start.row
+        width = 8 * _NUMBERS
+        found = np.fromfile(
+            numbers_file(self.text), np.int64, rows * _NUMBERS, offset=width * self.start.row
+        )
+        numbers = found.reshape(rows, _NUMBERS).tolist()
         with self.text.open("rb") as file:
             file.seek(self.start.byte)
-            for row in range(self.start.row, self.end.row):
-                line, first, second = file.readline()[:-1].decode().split("\t")
-                document = self.documents_before + int(first) if is_text else 0
-                texts = (second,) if is_text else (first, second)
-                yield CleanRecord(int(line), document, texts, reasons.get(row))
+            for row, (line, document) in enumerate(numbers, start=self.start.row):
+                text = file.readline()[:-1].decode()
+                texts = (text,) if is_text else tuple(text.split("\t"))
+                number = self.documents_before + document if is_text else 0
+                yield CleanRecord(line, number, texts, reasons.get(row))
 
     def _reasons(self) -> dict[int, str]:
         """Row -> why it is dropped."""
         found: dict[int, str] = {}
         if self.duplicates is not None:
-            with np.load(self.duplicates.path, allow_pickle=False) as positions:
-                for reason in positions.files:
-                    rows = rows_of(positions[reason], self.split)
-                    lower, upper = np.searchsorted(rows, [self.start.row, self.end.row])
-                    found.update(dict.fromkeys(rows[lower:upper].tolist(), reason))
+            for reason, rows in self.duplicates.read(self.split).items():
+                lower, upper = np.searchsorted(rows, [self.start.row, self.end.row])
+                found.update(dict.fromkeys(rows[lower:upper].tolist(), reason))
         return found
-
-
-def slice_texts(groups: Sequence[CleanedGroup], split: Split) -> Iterator[TextSlice]:
-    """All slices of one split, in corpus order."""
-    before: Counter[str] = Counter()
-    for task, result, duplicates in groups:
-        subset, key = task.group.subset, task_key(task)
-        for start, end in pairwise(result.offsets[split]):
-            yield TextSlice(
-                subset=subset,
-                key=key,
-                file=task.group.files[0],
-                text=task.path(split),
-                split=split,
-                start=start,
-                end=end,
-                documents_before=before[subset.folder],
-                duplicates=duplicates,
-            )
-        before[subset.folder] += result.documents
-
-
-def group_slices(slices: Iterable[TextSlice], size: int) -> list[tuple[TextSlice, ...]]:
-    """Consecutive slices of the same subset, grouped to about `size` bytes."""
-    groups: list[list[TextSlice]] = []
-    held = 0
-    for part in slices:
-        follows = groups and groups[-1][-1].subset.folder == part.subset.folder
-        if follows and held + part.bytes <= size:
-            groups[-1].append(part)
-            held += part.bytes
-        else:
-            groups.append([part])
-            held = part.bytes
-    return [tuple(group) for group in groups]
-
-
-SUFFIXES = (CLEANING, ENCODING) = (".cleaning.jsonl.gz", ".encoding.jsonl.gz")
-"""Suffixes of the files of lines that were dropped in cleaning, and after it."""
-
-
-class DroppedLines:
-    """A file of dropped lines (`isoglot prepare --dropped`), in a `with` block; a path may be None.
-
-        {"source": ..., "language": ..., "file": ..., "line": ..., "reason": ..., "text": [...]}
-
-    Gzipped JSON lines, one file for each task, the same bytes for any number of workers. Lines
-    dropped before cleaning are as they were read, the others as cleaned.
-    """
-
-    def __init__(self, path: Path | None, subset: Subset) -> None:
-        self._path = path
-        self._head = {"source": subset.source, "language": subset.language}
-        self._file: gzip.GzipFile | None = None
-        self._closing = ExitStack()
-
-    def __enter__(self) -> DroppedLines:
-        """Removes the lines of an earlier attempt."""
-        if self._path is not None:
-            with write_errors(self._path):
-                self._path.unlink(missing_ok=True)
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        if self._path is not None:
-            with write_errors(self._path):
-                self._closing.__exit__(*error)
-
-    def write(self, file: Path, line: int, reason: str, texts: Sequence[str]) -> None:
-        """Adds a line; the file is created with the first."""
-        if self._path is None:
-            return
-        row = {**self._head, "file": str(file), "line": line, "reason": reason, "text": [*texts]}
-        with write_errors(self._path):
-            if self._file is None:
-                partial = self._closing.enter_context(replace_file(self._path))
-                stream = self._closing.enter_context(partial.open("wb"))
-                # no name and no date: equal lines give equal bytes
-                compressed = gzip.GzipFile("", "wb", compresslevel=3, fileobj=stream, mtime=0)
-                self._file = self._closing.enter_context(compressed)
-            text = json.dumps(row, ensure_ascii=False) + "\n"
-            self._file.write(text.encode("utf-8", "replace"))
-
-
-def remove_others(paths: Iterable[Path]) -> None:
-    """Removes from the folders of these files those of an earlier run with other settings."""
-    wanted = set(paths)
-    for folder in {path.parent for path in wanted}:
-        for path in folder.glob("*"):  # there is no folder where nothing was dropped
-            if path.name.endswith(SUFFIXES) and path not in wanted:
-                with write_errors(path):
-                    path.unlink()

@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isoglot.atomic import write_errors
-from isoglot.corpus.cleaning.clean_text import CleanTextWriter, DroppedLines, Offset, position_of
+from isoglot.corpus.cleaning.clean_text import CleanTextWriter, Offset, has_text, position_of
 from isoglot.corpus.cleaning.cleaner import CleanConfig, Cleaner
+from isoglot.corpus.cleaning.dropped_lines import DroppedLines
 from isoglot.corpus.cleaning.sentences import sentence_splitter
 from isoglot.corpus.decontamination import ContaminationIndex
 from isoglot.corpus.deduplication.hashing import DuplicatesConfig, HashWriter, exact_keys
-from isoglot.corpus.reading.reader import Record, Skipped
+from isoglot.corpus.reading.reader import LineReader, Record, Skipped
 from isoglot.corpus.reading.sources import FileGroup
 from isoglot.corpus.storage.shards import SPLITS, Split
 from isoglot.corpus.tokenization.pretokenization import Method, Pretokenizer
@@ -58,15 +59,14 @@ class CleanTask:
     heldout_seed: int
     pretokenize: dict[str, Method]
     duplicates: DuplicatesConfig
-    partitions: int
+    buckets: int
+    """Buckets of the hashes for deduplication."""
     excluded: Path | None
     """The index of the texts of evaluation files."""
     excluded_files: tuple[tuple[str, str], ...]
     """Name and SHA-256 of the files in it."""
     dropped_file: Path | None
     """Where dropped lines are written."""
-    slice_bytes: int
-    """The cleaned text is cut into slices of about this size."""
 
     def path(self, split: Split) -> Path:
         """The cleaned text of one split."""
@@ -88,9 +88,12 @@ class CleanResult:
     bytes: int
     """UTF-8 bytes of the text read."""
     documents: int
+    edges: tuple[bool, bool] | None = None
+    """Where a document may have several lines: whether the first line goes on with the document
+    before it, and whether the last leaves one open; None where no line says so."""
     rows: dict[Split, int]
     offsets: dict[Split, tuple[Offset, ...]]
-    """The start of each slice of the cleaned text; last, its end."""
+    """Places in the cleaned text at which lines start; last, its end."""
     dropped: dict[str, int]
     contaminated: dict[str, int] = field(default_factory=dict)
     """Evaluation file -> records dropped because of it."""
@@ -99,11 +102,7 @@ class CleanResult:
 
 def is_complete(task: CleanTask, result: CleanResult) -> bool:
     """Whether the cleaned text of a finished file group is still there."""
-    return all(
-        task.path(split).is_file()
-        and task.path(split).stat().st_size == result.offsets[split][-1].byte
-        for split in SPLITS
-    )
+    return all(has_text(task.path(split), result.offsets[split][-1]) for split in SPLITS)
 
 
 def clean_files(task: CleanTask) -> CleanResult:
@@ -126,9 +125,7 @@ class _Cleaning:
         self._cleaner = Cleaner(task.config, subset.languages)
         self._pretokenizer = Pretokenizer(task.pretokenize)
         self._excluded = ContaminationIndex(task.excluded)
-        self._writers = {
-            split: CleanTextWriter(task.path(split), task.slice_bytes, stack) for split in SPLITS
-        }
+        self._writers = {split: CleanTextWriter(task.path(split), stack) for split in SPLITS}
         self._dropped_lines = stack.enter_context(DroppedLines(task.dropped_file, subset))
         keys: dict[str, Keys] = {}
         if task.duplicates.scope != "none":
@@ -138,10 +135,13 @@ class _Cleaning:
 
                 keys["near"] = minhash_keys(subset, task.duplicates)
         self._hash_writers = [
-            (stack.enter_context(HashWriter(task.hashes(kind), task.partitions)), keys_of)
+            (stack.enter_context(HashWriter(task.hashes(kind), task.buckets)), keys_of)
             for kind, keys_of in keys.items()
         ]
         self._lines = self._bytes = self._documents = 0
+        reader = subset.reader()
+        self._spans = isinstance(reader, LineReader) and reader.documents_span_lines
+        self._edges: tuple[bool, bool] | None = None
         self._dropped: Counter[str] = Counter()
         self._contaminated: Counter[str] = Counter()
 
@@ -155,6 +155,7 @@ class _Cleaning:
             read=sum(rows.values()) + self._dropped.total(),
             bytes=self._bytes,
             documents=self._documents,
+            edges=self._edges,
             rows=rows,
             offsets={split: writer.close() for split, writer in self._writers.items()},
             dropped=dict(sorted(self._dropped.items())),
@@ -164,11 +165,12 @@ class _Cleaning:
 
     def _batches(self) -> Iterator[list[Record]]:
         """The sentences or pairs of the files in batches; skipped lines are counted."""
-        group = self._task.group
         batch: list[Record] = []
         characters = 0
-        for found in group.subset.reader().read(group.files):
+        for found in self._task.group.records():
             self._lines += 1
+            if self._spans:
+                self._note_edge(found)
             if isinstance(found, Skipped):
                 self._drop(found, found.reason, (found.text,))
                 continue
@@ -188,6 +190,12 @@ class _Cleaning:
                 batch, characters = [], 0
         if batch:
             yield batch
+
+    def _note_edge(self, found: Record | Skipped) -> None:
+        """Lines of text are inside a document; blank ones end it, other skipped ones do not."""
+        inside = isinstance(found, Record)
+        if isinstance(found, Record) or found.reason == "blank":
+            self._edges = (inside if self._edges is None else self._edges[0], inside)
 
     def _clean(self, batch: list[Record]) -> None:
         """Writes or drops every record of a batch."""
@@ -217,9 +225,8 @@ class _Cleaning:
         split = split_of(texts, share=task.heldout_share, seed=task.heldout_seed)
         if task.pretokenize:
             texts = tuple(map(self._pretokenizer.apply, texts, task.group.subset.languages))
-        document = [str(record.document)] if self._is_text else []
-        line = "\t".join([str(record.line), *document, *texts]) + "\n"
-        return position_of(split, self._writers[split].write(line))
+        row = self._writers[split].write("\t".join(texts), record.line, record.document)
+        return position_of(split, row)
 
     def _drop(self, record: Record | Skipped, reason: str, texts: tuple[str, ...]) -> None:
         self._dropped[reason] += 1

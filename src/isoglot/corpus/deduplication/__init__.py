@@ -1,8 +1,8 @@
-"""Deduplication: lines are hashed into partitions on disk and compared one partition at a time.
+"""Deduplication: lines are hashed into buckets on disk and compared one bucket at a time.
 
-    file group --HashWriter--> hashes by partition --find_duplicates--> positions
-               --collect_duplicates--> duplicate rows of each file group
+    part of a file --HashWriter--> hashes by bucket --find_duplicates--> positions
+                   --collect_duplicates--> duplicate rows of each part
 
-A process holds the hashes of one partition at a time. Of equal lines the first in corpus order is
-kept, whatever the number of partitions and workers.
+A process holds the hashes of one bucket, or of a leaf of a large one, at a time. Of equal lines the
+first in corpus order is kept, whatever the number of buckets and workers.
 """

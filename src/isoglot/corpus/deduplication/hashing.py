@@ -1,13 +1,13 @@
-"""Hashes of lines, written to disk by partition in bounded memory.
+"""Hashes of lines, written to disk by bucket in bounded memory.
 
 A file group writes one file of entries (two 64-bit keys and a position) in runs sorted by
-partition (`first key % partitions`), and an index (.npy) of where each partition lies in each run.
+bucket (`first key % buckets`), and an index (.npy) of where each bucket lies in each run.
 The keys of similar lines are in `isoglot.corpus.deduplication.minhash`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -48,7 +48,7 @@ class DuplicatesConfig:
     """Smallest share of common 5-character shingles of nearly equal lines."""
     partitions: Annotated[int | None, Range(1, 65_536)] = None
     """Number of partitions of the lines by their hash; a process holds one at a time. None chooses
-    by the size of the files."""
+    by the size of the text."""
 
 
 def scope_of(subset: Subset, config: DuplicatesConfig) -> str:
@@ -76,10 +76,10 @@ def exact_keys(subset: Subset, config: DuplicatesConfig) -> Keys:
 class HashWriter:
     """Writes the entries of one file group, in a `with` block."""
 
-    def __init__(self, path: Path, partitions: int) -> None:
+    def __init__(self, path: Path, buckets: int) -> None:
         """`path` is the file of entries; its index gets the suffix .npy."""
         self._path = path
-        self._partitions = partitions
+        self._buckets = buckets
         self._blocks: list[npt.NDArray[np.void]] = []
         self._held = 0
         self._ends: list[LongArray] = []
@@ -108,15 +108,15 @@ class HashWriter:
             self._flush()
         with write_errors(self._path):
             self._file.close()
-            index = np.array(self._ends, np.int64).reshape(-1, self._partitions + 1)
+            index = np.array(self._ends, np.int64).reshape(-1, self._buckets + 1)
             save_array(_index(self._path), index)
 
     def _flush(self) -> None:
         entries = np.concatenate(self._blocks)
-        owners = (entries["first"] % np.uint64(self._partitions)).astype(np.int64)
+        owners = (entries["first"] % np.uint64(self._buckets)).astype(np.int64)
         entries = entries[np.argsort(owners, kind="stable")]
-        ends = np.zeros(self._partitions + 1, np.int64)
-        np.cumsum(np.bincount(owners, minlength=self._partitions), out=ends[1:])
+        ends = np.zeros(self._buckets + 1, np.int64)
+        np.cumsum(np.bincount(owners, minlength=self._buckets), out=ends[1:])
         self._ends.append(ends + self._written)
         self._written += len(entries)
         with write_errors(self._path):
@@ -124,15 +124,20 @@ class HashWriter:
         self._blocks, self._held = [], 0
 
 
-def read_partition(path: Path, partition: int) -> npt.NDArray[np.void]:
-    """The entries of one partition of one file group."""
+def read_bucket(path: Path, bucket: int) -> Iterator[npt.NDArray[np.void]]:
+    """The entries of one bucket of one file group, run by run."""
     index = np.load(_index(path))
     with path.open("rb") as file:
-        runs = []
-        for lower, upper in index[:, partition : partition + 2].tolist():
-            file.seek(lower * ENTRY.itemsize)
-            runs.append(np.fromfile(file, ENTRY, upper - lower))
-    return np.concatenate([np.empty(0, ENTRY), *runs])
+        for lower, upper in index[:, bucket : bucket + 2].tolist():
+            if upper > lower:
+                file.seek(lower * ENTRY.itemsize)
+                yield np.fromfile(file, ENTRY, upper - lower)
+
+
+def bucket_entries(path: Path, bucket: int) -> int:
+    """The number of entries that `read_bucket` gives."""
+    index = np.load(_index(path))
+    return int((index[:, bucket + 1] - index[:, bucket]).sum())
 
 
 def _index(path: Path) -> Path:

@@ -17,8 +17,6 @@ from __future__ import annotations
 import bz2
 import json
 import lzma
-import mmap
-import re
 import sys
 import zlib
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from isoglot.atomic import replace_file, write_bytes, write_errors
+from isoglot.corpus.reading.line_ranges import find_starts
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -62,8 +61,6 @@ _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
     ".gz": _GzipDecompressor,
     ".xz": lzma.LZMADecompressor,
 }
-_BZ2_STREAM = re.compile(rb"BZh[1-9]\x31\x41\x59\x26\x53\x59")
-"""The start of a bz2 stream with content: its header and the signature of its first block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +164,8 @@ def split_file(path: Path, size: int, index: Path, *, threads: int) -> list[File
     total = path.stat().st_size
     if total <= size or path.suffix == ".xz":
         return [FileSlice(path=path)]
-    if path.suffix == ".bz2" and (starts := _stream_starts(path, size)):
-        return _slices(path, starts)
+    if path.suffix == ".bz2" and (starts := find_starts(path, size)):
+        return _slices(path, list(starts))
     if path.suffix in _DECOMPRESSORS:
         return _slices(path, _block_starts(path, size, index, threads), index)
     return _slices(path, list(range(size, total, size)))
@@ -180,15 +177,6 @@ def _slices(path: Path, cuts: list[int], index: Path | None = None) -> list[File
         FileSlice(path=path, start=start, end=end, index=index)
         for start, end in zip(starts, ends, strict=True)
     ]
-
-
-def _stream_starts(path: Path, size: int) -> list[int]:
-    """The first stream start behind each multiple of `size`."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        cuts: list[int] = []
-        while (found := _BZ2_STREAM.search(content, (cuts[-1] if cuts else 0) + size)) is not None:
-            cuts.append(found.start())
-        return cuts
 
 
 def _block_starts(path: Path, size: int, index: Path, threads: int) -> list[int]:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from isoglot.atomic import write_bytes, write_errors
 from isoglot.corpus.cleaning.cleaner import CleanConfig
 from isoglot.corpus.deduplication.hashing import DuplicatesConfig
+from isoglot.corpus.pipeline.inputs import hash_inputs
 from isoglot.corpus.reading.sources import SourceConfig, Subset, expand_patterns, find_subsets
 from isoglot.corpus.storage.corpus import TOKENIZER_FOLDER, Corpus
 from isoglot.corpus.storage.manifest import FILE, write_manifest
@@ -35,6 +36,7 @@ from isoglot.ranges import Range, Seed, check_ranges
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from isoglot.corpus.engine.runner import StageRunner
     from isoglot.corpus.storage.manifest import Manifest
 
 
@@ -106,6 +108,8 @@ class PreparePlan:
     excluded: tuple[Path, ...]
     """Evaluation files."""
     inputs: dict[Path, FileEntry]
+    hashed: dict[str, str]
+    """The hashes of the inputs, for `remember_hashes`."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -171,8 +175,12 @@ def _differing(before: Any, now: Any, path: str = "") -> Iterator[str]:
         yield f"{path} was {before!r} and is {now!r}"
 
 
-def make_plan(config: PrepareConfig, output: Path, base: Path) -> PreparePlan:
-    """The plan; paths are relative to `base`, or to the folder that `config.base` names."""
+def make_plan(config: PrepareConfig, base: Path, runner: StageRunner) -> PreparePlan:
+    """The plan; paths are relative to `base`, or to the folder that `config.base` names.
+
+    The runner, whose work folder lies in the output folder, hashes the files.
+    """
+    output = runner.work.parent
     config.check()
     base = _base_folder(config.base, base)
     subsets = find_subsets(config.sources, base)
@@ -188,6 +196,10 @@ def make_plan(config: PrepareConfig, output: Path, base: Path) -> PreparePlan:
     methods = config.tokenizer.pretokenize
     pretokenizer = Pretokenizer(methods) if given is None else Pretokenizer.load(given)
     pretokenizer.check()
+    paths = sources.union(excluded)
+    if given is not None:
+        paths.update(path for path in given.iterdir() if path.is_file())
+    inputs, hashed = hash_inputs(paths, base, runner)
     return PreparePlan(
         config=config,
         output=output,
@@ -195,7 +207,8 @@ def make_plan(config: PrepareConfig, output: Path, base: Path) -> PreparePlan:
         given_tokenizer=given,
         pretokenizer=pretokenizer,
         excluded=tuple(dict.fromkeys(excluded)),
-        inputs=_hash_inputs(subsets, given, excluded, base),
+        inputs=inputs,
+        hashed=hashed,
     )
 
 
@@ -221,21 +234,6 @@ def _given_tokenizer(config: PrepareConfig, base: Path, output: Path) -> Path | 
             "and name the copy in `tokenizer.folder`."
         )
     return folder
-
-
-def _hash_inputs(
-    subsets: list[Subset], tokenizer: Path | None, excluded: tuple[Path, ...], base: Path
-) -> dict[Path, FileEntry]:
-    """Every file that is read, as it is now."""
-    paths = {path for subset in subsets for path in subset.files}.union(excluded)
-    if tokenizer is not None:
-        paths.update(path for path in tokenizer.iterdir() if path.is_file())
-    return {
-        path: FileEntry.of(
-            path, (path.relative_to(base) if path.is_relative_to(base) else path).as_posix()
-        )
-        for path in sorted(paths)
-    }
 
 
 def clear_output(output: Path) -> None:

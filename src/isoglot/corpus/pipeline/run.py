@@ -1,6 +1,6 @@
 """`prepare`: raw files in; shards of token ids, a tokenizer and a manifest out.
 
-    plan -> exclude -> clean (per file) -> duplicates -> tokenizer -> encode -> manifest
+    plan -> exclude -> clean (per part of a file) -> duplicates -> tokenizer -> encode -> manifest
 
 Every stage is a function of many independent tasks, which run in several processes or on a cluster;
 the corpus is the same byte for byte wherever they run.
@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isoglot import __version__
-from isoglot.corpus.cleaning.clean_text import remove_others
+from isoglot.corpus.cleaning.dropped_lines import remove_others
 from isoglot.corpus.engine.cluster import connected
 from isoglot.corpus.engine.runner import LOCAL, StageRunner, Timings, no_progress
+from isoglot.corpus.pipeline.inputs import remember_hashes
 from isoglot.corpus.pipeline.plan import WORK, clear_output, finish_output, make_plan
 from isoglot.corpus.pipeline.stages import (
     clean_all,
@@ -78,21 +79,22 @@ def prepare(
     if cluster != LOCAL:
         # workers of a cluster run in folders of their own
         output, base = output.resolve(), base.resolve()
-    plan = make_plan(config, output, base)
-    finished = plan.finished_manifest(overwrite=overwrite)
-    if finished is not None:
-        report("up to date", 1, 1)
-        return finished
-    with lock_folder(output):
-        clear_output(plan.output)
-        runner = StageRunner(
-            work=plan.output / WORK,
-            workers=workers,
-            cluster=cluster,
-            progress=report,
-            timings=timings or Timings(),
-        )
-        with nullcontext() if cluster == LOCAL else connected(cluster):
+    runner = StageRunner(
+        work=output / WORK,
+        workers=workers,
+        cluster=cluster,
+        progress=report,
+        timings=timings or Timings(),
+    )
+    with nullcontext() if cluster == LOCAL else connected(cluster):
+        plan = make_plan(config, base, runner)
+        finished = plan.finished_manifest(overwrite=overwrite)
+        if finished is not None:
+            report("up to date", 1, 1)
+            return finished
+        with lock_folder(output):
+            clear_output(plan.output)
+            remember_hashes(runner.work, plan.hashed)
             return _run_stages(plan, runner)
 
 
@@ -100,7 +102,8 @@ def is_prepared(config: PrepareConfig, output: Path, *, base: Path) -> bool:
     """Whether `prepare` would find nothing to do."""
     if not (output / FILE).is_file():
         return False
-    return make_plan(config, output, base).finished_manifest() is not None
+    plan = make_plan(config, base, StageRunner(work=output / WORK))
+    return plan.finished_manifest() is not None
 
 
 def _run_stages(plan: PreparePlan, runner: StageRunner) -> Manifest:

@@ -1,40 +1,48 @@
 """The stages of `prepare`, each as tasks of the engine.
 
 evaluation files --exclude--> index of their texts
-raw files --clean--> cleaned text --deduplicate--> duplicate rows
-          --tokenizer--> tokenizer --encode--> shards
+raw files --split_large--> parts --clean--> cleaned text --deduplicate--> duplicate rows
+          --sample--> sentences --tokenizer--> tokenizer --encode--> shards
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from hashlib import sha256
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from isoglot.corpus import decontamination
 from isoglot.corpus.cleaning import stage as cleaning
-from isoglot.corpus.cleaning.clean_text import (
+from isoglot.corpus.cleaning.clean_text import CleanedGroup
+from isoglot.corpus.cleaning.dropped_lines import CLEANING, ENCODING
+from isoglot.corpus.cleaning.slices import (
     BYTES_PER_TOKEN,
-    CLEANING,
-    ENCODING,
-    CleanedGroup,
     group_slices,
     slice_texts,
+    whole_texts,
 )
 from isoglot.corpus.cleaning.stage import CleanResult, CleanTask, clean_files
 from isoglot.corpus.decontamination import EvaluationFileTask, hash_evaluation_file, write_index
+from isoglot.corpus.deduplication import duplicates
+from isoglot.corpus.deduplication.collect import collect_duplicates, collect_tasks
 from isoglot.corpus.deduplication.duplicates import (
-    collect_duplicates,
+    DuplicateKind,
+    DuplicateSearch,
     find_duplicates,
-    make_searches,
-    num_partitions,
+    hashed_parts,
+    num_buckets,
+    write_parts,
 )
+from isoglot.corpus.engine.runner import task_key
+from isoglot.corpus.pipeline.splitting import split_large
 from isoglot.corpus.reading.sources import group_files
 from isoglot.corpus.storage.corpus import TOKENIZER_FOLDER
 from isoglot.corpus.storage.shards import SPLITS
-from isoglot.corpus.tokenization import build, encode
+from isoglot.corpus.tokenization import build, encode, sample
 from isoglot.corpus.tokenization.build import BuiltTokenizer, TokenizerTask, build_tokenizer
 from isoglot.corpus.tokenization.encode import EncodeResult, EncodeTask, encode_group
+from isoglot.corpus.tokenization.sample import count_sentences, draw_sentences, sample_tasks
 from isoglot.errors import CorpusError
 from isoglot.folders import with_home
 
@@ -45,8 +53,10 @@ if TYPE_CHECKING:
     from isoglot.corpus.engine.runner import StageRunner
     from isoglot.corpus.pipeline.plan import PrepareConfig, PreparePlan
 
-_SMALL_HASH_BYTES = 1 << 26
-"""Bytes of hashes that one process searches in a second or two."""
+_SMALL_ROWS = 1 << 19
+"""Lines whose hashes one process searches in a second or two."""
+_SMALL_TEXT_BYTES = 1 << 27
+"""Text that one process samples in less than a second."""
 
 
 def index_excluded(plan: PreparePlan, runner: StageRunner) -> Path | None:
@@ -79,35 +89,39 @@ def clean_all(
     plan: PreparePlan, runner: StageRunner, excluded: Path | None
 ) -> list[tuple[CleanTask, CleanResult]]:
     """Cleans the text of every file group."""
-    groups = group_files(plan.subsets)
-    sizes = [sum(plan.inputs[path].bytes for path in group.files) for group in groups]
     config, inputs = plan.config, plan.inputs
+    groups = group_files(plan.subsets)
+    size = sum(inputs[path].bytes for group in groups for path in group.files)
+    groups = split_large(groups, inputs, runner)
     excluded_files = tuple((inputs[path].file, inputs[path].sha256) for path in plan.excluded)
-    names = [f"{group.subset.folder}/{group.number:05d}" for group in groups]
     tasks = [
         CleanTask(
             group=group,
             inputs=tuple(inputs[path].sha256 for path in group.files),
-            folder=runner.work / "cleaned" / name,
+            folder=runner.work / "cleaned" / group.place,
             config=config.clean,
             heldout_share=config.heldout_share,
             heldout_seed=config.heldout_seed,
             pretokenize=dict(plan.pretokenizer.methods),
             duplicates=config.duplicates,
-            partitions=config.duplicates.partitions or num_partitions(sum(sizes)),
+            buckets=num_buckets(size, config.duplicates.partitions),
             excluded=excluded,
             excluded_files=excluded_files,
-            dropped_file=_dropped_file(config, name + CLEANING),
-            slice_bytes=BYTES_PER_TOKEN * config.shard_tokens,
+            dropped_file=_dropped_file(config, group.place + CLEANING),
         )
-        for group, name in zip(groups, names, strict=True)
+        for group in groups
     ]
+    parts = Counter((group.subset.folder, group.number) for group in groups)
     results = runner.run(
         "clean",
         clean_files,
         tasks,
         name=lambda task: task.group.name,
-        sizes=sizes,
+        sizes=[
+            sum(inputs[path].bytes for path in group.files)
+            // parts[group.subset.folder, group.number]
+            for group in groups
+        ],
         cache=runner.cache(CleanResult, cleaning.is_complete, attrgetter("folder")),
     )
     if not any(result.rows["train"] for result in results):
@@ -130,32 +144,79 @@ def _dropped_file(config: PrepareConfig, name: str) -> Path | None:
 def deduplicate(
     cleaned: Sequence[tuple[CleanTask, CleanResult]], runner: StageRunner
 ) -> list[CleanedGroup]:
-    """Every file group with its duplicate rows."""
-    tasks = [task for task, _ in cleaned]
-    searches = make_searches(tasks, runner.work / "duplicates")
-    if not searches:
+    """Every file group, or part of one, with its duplicate rows."""
+    config, buckets = cleaned[0][0].duplicates, cleaned[0][0].buckets
+    if config.scope == "none":
         return [CleanedGroup(task, result, None) for task, result in cleaned]
+    kinds: list[DuplicateKind] = ["duplicate"]
+    if config.near:
+        kinds.append("near-duplicate")
+    parts, file = hashed_parts(cleaned), runner.work / "duplicates" / "parts.json"
+    write_parts(file, parts)
+    keys = "".join(task_key(task) for task, _ in cleaned)
+    searches = [
+        DuplicateSearch(
+            kind=kind,
+            bucket=bucket,
+            buckets=buckets,
+            leaves=config.partitions and -(-config.partitions // buckets),
+            parts=file,
+            digest=sha256(keys.encode()).hexdigest(),
+            similarity=config.similarity,
+            folder=file.parent,
+        )
+        for kind in kinds
+        for bucket in range(buckets)
+    ]
+    rows = sum(sum(result.rows.values()) for _, result in cleaned)
+    small = rows < _SMALL_ROWS
+    cache = runner.cache(int, duplicates.is_complete, attrgetter("output"))
     runner.run(
         "duplicates",
         find_duplicates,
         searches,
-        name=lambda search: f"{search.kind}s, part {search.partition}",
-        small=sum(path.stat().st_size for path in searches[0].hashes) < _SMALL_HASH_BYTES,
+        name=lambda search: f"{search.kind}s, bucket {search.bucket}",
+        # what takes a second is sooner done again than recorded
+        cache=None if small else cache,
+        small=small,
     )
-    duplicates = collect_duplicates(tasks, searches)
-    return [CleanedGroup(*one, rows) for one, rows in zip(cleaned, duplicates, strict=True)]
+    collected = runner.run(
+        "collect duplicates",
+        collect_duplicates,
+        collect_tasks(file, parts, kinds, buckets),
+        name=lambda task: f"duplicates of parts {task.first} to {task.last}",
+        small=small,
+    )
+    found = (one for of_task in collected for one in of_task)
+    return [CleanedGroup(*one, rows) for one, rows in zip(cleaned, found, strict=True)]
+
+
+def sample_stage(
+    plan: PreparePlan, runner: StageRunner, groups: Sequence[CleanedGroup]
+) -> tuple[tuple[Path, str], ...]:
+    """Files of the sentences that the tokenizer is trained on, with their hashes."""
+    tasks = sample_tasks(
+        list(whole_texts(groups, "train")),
+        count_sentences(groups),
+        plan.config.tokenizer,
+        runner.work / "sample",
+    )
+    hashes = runner.run(
+        "sample",
+        draw_sentences,
+        tasks,
+        name=lambda task: f"sample of {task.text.text}",
+        sizes=[task.text.end.byte for task in tasks],
+        cache=runner.cache(str, sample.is_complete, attrgetter("output")),
+        small=sum(task.text.end.byte for task in tasks) < _SMALL_TEXT_BYTES,
+    )
+    return tuple((task.output, found) for task, found in zip(tasks, hashes, strict=True))
 
 
 def tokenizer_stage(
     plan: PreparePlan, runner: StageRunner, groups: Sequence[CleanedGroup]
 ) -> BuiltTokenizer:
-    """Trains the tokenizer on the cleaned text, or copies the given one."""
-    sentences: Counter[str] = Counter()
-    for cleaned, result, duplicates in groups:
-        rows = result.rows["train"]
-        rows -= sum(duplicates.rows["train"].values()) if duplicates is not None else 0
-        for language in cleaned.group.subset.languages:
-            sentences[language] += rows
+    """Trains the tokenizer on a sample of the cleaned text, or copies the given one."""
     given = plan.given_tokenizer
     task = TokenizerTask(
         config=plan.config.tokenizer,
@@ -163,8 +224,7 @@ def tokenizer_stage(
         pretokenize=dict(plan.pretokenizer.methods),
         given=given,
         inputs=tuple(e.sha256 for p, e in plan.inputs.items() if given and p.parent == given),
-        slices=() if given else tuple(slice_texts(groups, "train")),
-        sentences=dict(sentences),
+        sample=() if given else sample_stage(plan, runner, groups),
         folder=runner.work / TOKENIZER_FOLDER,
     )
     (built,) = runner.run(
@@ -187,7 +247,7 @@ def encode_all(
     tasks = []
     for split in SPLITS:
         numbers: Counter[str] = Counter()
-        for group in group_slices(slice_texts(groups, split), group_bytes):
+        for group in group_slices(slice_texts(groups, split, group_bytes), group_bytes):
             subset = group[0].subset
             name = f"{subset.folder}/{split}-{numbers[subset.folder]:05d}"
             tasks.append(

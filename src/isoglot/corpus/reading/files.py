@@ -9,15 +9,23 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import json
 import lzma
 import re
+import sys
 import zlib
+from contextlib import ExitStack
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from typing_extensions import override
+
 from isoglot import json_text
+from isoglot.corpus.reading.line_ranges import WHOLE, LineRange
 from isoglot.corpus.reading.reader import MAX_SHOWN_CHARACTERS, Skipped
 from isoglot.errors import CorpusError, nearest
+from isoglot.remote.paths import RemotePath, remote_info
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,10 +38,15 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def read_lines(path: Path) -> Iterator[str | Skipped]:
-    """The lines of one file, without their ends."""
-    number = 0
-    for data, endless in _whole_lines(read_blocks(path)):
+def read_lines(path: Path, wanted: LineRange = WHOLE) -> Iterator[str | Skipped]:
+    """The lines of one file or of a range of it, without their ends."""
+    last = None if wanted.lines is None else wanted.skip + wanted.lines
+    return islice(_read_lines(path, wanted), wanted.skip, last)
+
+
+def _read_lines(path: Path, wanted: LineRange) -> Iterator[str | Skipped]:
+    number = wanted.lines_before
+    for data, endless in _whole_lines(_read_range(path, wanted)):
         lines: Iterable[str | bytes] = [data] if endless else _lines(data, first=number == 0)
         for line in lines:
             number += 1
@@ -42,6 +55,37 @@ def read_lines(path: Path) -> Iterator[str | Skipped]:
             else:
                 shown = line[: 4 * MAX_SHOWN_CHARACTERS].decode("utf-8", errors="replace")
                 yield Skipped("endless" if endless else "encoding", shown, number)
+
+
+def count_lines(path: Path, wanted: LineRange) -> int:
+    """The number of lines that `read_lines` gives for a range of bytes."""
+    total = 0
+    for data, endless in _whole_lines(_read_range(path, wanted)):
+        if endless:
+            total += 1
+            continue
+        total += data.count(b"\n") + (not data.endswith((b"\n", b"\r")))
+        if b"\r" in data:
+            total += data.count(b"\r") - data.count(b"\r\n")
+    return total
+
+
+def _read_range(path: Path, wanted: LineRange) -> Iterator[bytes]:
+    """The bytes of a range's lines: from behind the first LF to the first LF behind its end."""
+    before = wanted.start > 0
+    for block in read_blocks(path, wanted.start, wanted.end):
+        start = block.find(b"\n") + 1 if before else 0
+        if before and not start:
+            continue
+        before = False
+        yield block[start:]
+    if wanted.end is None or before:
+        return
+    for block in read_blocks(path, wanted.end):
+        end = block.find(b"\n") + 1
+        yield block[:end] if end else block
+        if end:
+            return
 
 
 def _whole_lines(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
@@ -96,9 +140,11 @@ def _decoded(line: bytes) -> str | bytes:
         return line
 
 
-def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | Skipped]]:
+def read_objects(
+    path: Path, wanted: LineRange = WHOLE
+) -> Iterator[tuple[int, dict[str, Any] | Skipped]]:
     """The number of each line, and its object, or why it has none."""
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(read_lines(path, wanted), start=wanted.first):
         if isinstance(line, Skipped):
             yield number, line
         elif not line.strip():
@@ -144,12 +190,16 @@ def _object(line: str, number: int) -> dict[str, Any] | Skipped:
 _BLOCK = 1 << 20
 
 
-def read_blocks(path: Path) -> Iterator[bytes]:
-    """The decompressed bytes of a file, 1 MiB at a time."""
+def read_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """The decompressed bytes of a file, or of these bytes of it on disk, 1 MiB at a time.
+
+    Of a compressed file, `start` and `end` are places where streams begin.
+    """
     require_file(path)
     done = 0
     try:
-        with _open(path) as stream:
+        with ExitStack() as stack:
+            stream = _open(path, start, end, stack)
             while block := stream.read(_BLOCK):
                 yield block
                 done += len(block)
@@ -158,7 +208,8 @@ def read_blocks(path: Path) -> Iterator[bytes]:
         if isinstance(error, OSError) and error.errno is not None:
             raise CorpusError(f"{path}: cannot be read ({error.strerror}).") from error
         raise CorpusError(
-            f"{path}: is damaged or cut short after decompressed byte {done:,} ({error}). "
+            f"{path}: is damaged or cut short after decompressed byte {done:,}"
+            f"{f' of what begins at byte {start:,} of the file' if start else ''} ({error}). "
             "Download or make the file again, then run the command again."
         ) from error
 
@@ -168,6 +219,9 @@ def require_file(path: Path) -> None:
 
     Pipes, devices and the files of the kernel have no size and may never end.
     """
+    if isinstance(path, RemotePath):
+        remote_info(str(path))
+        return
     refuse_kernel_files(path)
     try:
         if path.is_file():
@@ -204,18 +258,42 @@ def refuse_kernel_files(path: Path) -> None:
         raise CorpusError(f"{path}: is not on a disk but in /{place.parts[1]}. Name files of text.")
 
 
-def _open(path: Path) -> IO[bytes]:
+def _open(path: Path, start: int, end: int | None, stack: ExitStack) -> IO[bytes]:
+    """The decompressed content of some bytes of a file; closed with the stack."""
+    file: IO[bytes] = stack.enter_context(path.open("rb"))
+    if start or end is not None:
+        section = stack.enter_context(_Section(file, start, end))
+        file = stack.enter_context(io.BufferedReader(section, _BLOCK))
     match path.suffix:
         case ".gz":
-            return cast("IO[bytes]", gzip.open(path, "rb"))
+            return cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=file)))
         case ".bz2":
-            return bz2.open(path, "rb")
+            return stack.enter_context(bz2.BZ2File(file))
         case ".xz":
-            return lzma.open(path, "rb")
+            return stack.enter_context(lzma.LZMAFile(file))
         case ".zst":
             import pyarrow as pa
 
             # unlike zstandard's stream it notices a cut file, and what it holds is bounded
-            return cast("IO[bytes]", pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
+            return cast("IO[bytes]", pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"))
         case _:
-            return path.open("rb")
+            return file
+
+
+class _Section(io.RawIOBase):
+    """The bytes [start, end) of a file."""
+
+    def __init__(self, file: IO[bytes], start: int, end: int | None) -> None:
+        file.seek(start)
+        self._file, self._left = file, sys.maxsize if end is None else end - start
+
+    @override
+    def readable(self) -> bool:
+        return True
+
+    @override
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(min(len(buffer), self._left))
+        buffer[: len(data)] = data
+        self._left -= len(data)
+        return len(data)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typing_extensions import override
 
 from isoglot.corpus.reading.files import read_lines, read_objects, shown_object, text_at
-from isoglot.corpus.reading.reader import Entry, Reader, Record, Skipped, join_by_id
+from isoglot.corpus.reading.reader import Entry, LineReader, Reader, Record, Skipped, join_by_id
 from isoglot.errors import CorpusError, require
 from isoglot.ranges import Range, check_ranges
 
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from isoglot.corpus.reading.line_ranges import LineRange
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TsvReader(Reader):
+class TsvReader(LineReader):
     """Tab-separated text, a pair a line, in the columns `first` and `second`.
 
     A line with another number of columns is counted under `columns`.
@@ -42,9 +44,11 @@ class TsvReader(Reader):
         require(self.first != self.second, "first and second name the same column")
 
     @override
-    def read(self, files: Sequence[Path]) -> Iterator[Record | Skipped]:
-        for file, path in enumerate(files):
-            for number, line in enumerate(read_lines(path), start=1):
+    def read_ranges(
+        self, files: Sequence[Path], ranges: Sequence[LineRange]
+    ) -> Iterator[Record | Skipped]:
+        for file, (path, wanted) in enumerate(zip(files, ranges, strict=True)):
+            for number, line in enumerate(read_lines(path, wanted), start=wanted.first):
                 if isinstance(line, Skipped):
                     yield line.in_file(file)
                 elif number == 1 and self.header:
@@ -63,7 +67,7 @@ class TsvReader(Reader):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MosesReader(Reader):
+class MosesReader(LineReader):
     """Two files that are parallel line by line, as Moses has them.
 
     A line that is blank in both is counted under `blank`.
@@ -74,10 +78,12 @@ class MosesReader(Reader):
     together = 2
 
     @override
-    def read(self, files: Sequence[Path]) -> Iterator[Record | Skipped]:
+    def read_ranges(
+        self, files: Sequence[Path], ranges: Sequence[LineRange]
+    ) -> Iterator[Record | Skipped]:
         first, second = files
-        lines = zip_longest(read_lines(first), read_lines(second))
-        for number, (one, other) in enumerate(lines, start=1):
+        lines = zip_longest(*map(read_lines, files, ranges))
+        for number, (one, other) in enumerate(lines, start=ranges[0].first):
             if one is None or other is None:
                 shorter, longer = number - 1, number + sum(1 for _ in lines)
                 counts = (shorter, longer) if one is None else (longer, shorter)

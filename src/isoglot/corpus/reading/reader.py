@@ -11,11 +11,16 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
+from typing_extensions import override
+
+from isoglot.corpus.reading.line_ranges import WHOLE
 from isoglot.corpus.storage.shards import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from isoglot.corpus.reading.line_ranges import LineRange
 
 MAX_SHOWN_CHARACTERS = 1000
 """Characters of a skipped line that are kept."""
@@ -92,6 +97,24 @@ class Reader(ABC):
     @abstractmethod
     def read(self, files: Sequence[Path]) -> Iterator[Record | Skipped]:
         """All records of files that are read together, in order."""
+
+
+class LineReader(Reader):
+    """A reader of formats with a record a line, which can read a range of a file's lines."""
+
+    __slots__ = ()
+    documents_span_lines: ClassVar[bool] = False
+    """Whether a document may have several lines, so that a range may begin inside of one."""
+
+    @override
+    def read(self, files: Sequence[Path]) -> Iterator[Record | Skipped]:
+        return self.read_ranges(files, [WHOLE] * len(files))
+
+    @abstractmethod
+    def read_ranges(
+        self, files: Sequence[Path], ranges: Sequence[LineRange]
+    ) -> Iterator[Record | Skipped]:
+        """The records of a range of each file; documents are counted from the first of them."""
 
 
 def _swapped_file(files: Sequence[Path], languages: Sequence[str]) -> str | None:

@@ -15,17 +15,22 @@ from typing import TYPE_CHECKING
 
 from isoglot.corpus.cleaning.sentences import SplitMode
 from isoglot.corpus.reading.files import refuse_kernel_files, require_file
+from isoglot.corpus.reading.line_ranges import LineRange
+from isoglot.corpus.reading.reader import LineReader
 from isoglot.corpus.reading.registry import reader_for
 from isoglot.corpus.storage.shards import Kind, columns_of
 from isoglot.errors import CorpusError, RecipeError
 from isoglot.fetching import ProgressLines, is_remote, resolve
 from isoglot.folders import with_home
 from isoglot.languages import canonical, is_language, split_pair
+from isoglot.remote.hub_datasets import hub_files, is_hub_dataset
+from isoglot.remote.paths import find_remote
+from isoglot.remote.urls import as_url, is_streamed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from isoglot.corpus.reading.reader import Reader
+    from isoglot.corpus.reading.reader import Reader, Record, Skipped
 
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 FETCHED = "raw"
@@ -47,8 +52,9 @@ class SourceConfig:
     """How a text becomes sentences: not at all, at line ends inside it, or by rules for its
     language."""
     files: dict[str, tuple[str, ...]]
-    """Language (`en`) or pair (`en-de`) -> files or patterns, relative to `base`; or names that
-    `isoglot fetch` knows, downloaded to its folder `raw`."""
+    """Language (`en`) or pair (`en-de`) -> files or patterns, relative to `base`; URLs (`s3://`,
+    `gs://`, `https://`, `hf://datasets/`), read where they lie; or names that `isoglot fetch`
+    knows, downloaded to its folder `raw`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,11 +103,30 @@ class FileGroup:
     number: int
     """Which of the subset's groups it is."""
     files: tuple[Path, ...]
+    part: int = 0
+    """Which part of a group of large files."""
+    ranges: tuple[LineRange, ...] = ()
+    """The lines of each file that belong to the part; none: all."""
 
     @property
     def name(self) -> str:
         """Its name in messages."""
-        return " and ".join(map(str, self.files))
+        lines = f" from line {self.ranges[0].first:,}" if self.ranges else ""
+        return " and ".join(map(str, self.files)) + lines
+
+    @property
+    def place(self) -> str:
+        """A path for its files in the work folder."""
+        part = f"-{self.part:05d}" if self.ranges else ""
+        return f"{self.subset.folder}/{self.number:05d}{part}"
+
+    def records(self) -> Iterator[Record | Skipped]:
+        """All its records, in order."""
+        reader = self.subset.reader()
+        if self.ranges:
+            assert isinstance(reader, LineReader), "only these are split"
+            return reader.read_ranges(self.files, self.ranges)
+        return reader.read(self.files)
 
 
 def find_subsets(sources: Mapping[str, SourceConfig], base: Path) -> list[Subset]:
@@ -191,7 +216,13 @@ def _spelled(name: str, kind: Kind, where: str) -> tuple[str, ...]:
 
 
 def _local(pattern: str, base: Path, language: str) -> list[str]:
-    """The files of a name that `isoglot fetch` knows, downloaded first; any other name itself."""
+    """The files of a name that `isoglot fetch` knows, downloaded first; any other name itself.
+
+    URLs stay: their files are read where they lie, except archives, which are fetched and unpacked.
+    """
+    url = as_url(pattern)
+    if url is not None and is_streamed(url):
+        return hub_files(url, language) if is_hub_dataset(url) else [url]
     if not is_remote(pattern) or _exists(base / pattern):
         return [pattern]
     folder = base / FETCHED
@@ -220,8 +251,11 @@ def expand_patterns(
     for pattern in patterns:
         path = base / with_home(pattern)
         refuse_kernel_files(path)
+        matches: Sequence[Path]
         # a file whose own name holds a bracket is no pattern
-        if not glob.has_magic(pattern) or _exists(path):
+        if (url := as_url(pattern)) is not None and not _exists(path):
+            matches = find_remote(url)
+        elif not glob.has_magic(pattern) or _exists(path):
             matches = [path]
         else:
             matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))  # noqa: PTH207 (the pattern may be absolute)

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from isoglot.corpus.reading.files import read_lines, read_objects, shown_object, text_at
-from isoglot.corpus.reading.reader import Reader, Record, Skipped
+from isoglot.corpus.reading.reader import LineReader, Reader, Record, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from isoglot.corpus.reading.line_ranges import LineRange
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinesReader(Reader):
+class LinesReader(LineReader):
     """One sentence or paragraph a line; a blank line, or the end of the file, ends a document.
 
     Paragraphs become sentences by the source's setting `split: sentences`. Blank lines are counted
@@ -25,13 +27,16 @@ class LinesReader(Reader):
 
     name = "lines"
     kinds = ("text",)
+    documents_span_lines = True
 
     @override
-    def read(self, files: Sequence[Path]) -> Iterator[Record | Skipped]:
+    def read_ranges(
+        self, files: Sequence[Path], ranges: Sequence[LineRange]
+    ) -> Iterator[Record | Skipped]:
         document = 0
-        for file, path in enumerate(files):
+        for file, (path, wanted) in enumerate(zip(files, ranges, strict=True)):
             inside = False
-            for number, line in enumerate(read_lines(path), start=1):
+            for number, line in enumerate(read_lines(path, wanted), start=wanted.first):
                 if isinstance(line, Skipped):
                     yield line.in_file(file)
                 elif not line.strip():
@@ -103,7 +108,7 @@ def _value(lines: list[str | Skipped], name: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JsonLinesReader(Reader):
+class JsonLinesReader(LineReader):
     """An object a line, with a text in one field of it, or a pair in two.
 
     A line is a document; line ends inside its text end paragraphs. A field may lie inside others:
@@ -122,13 +127,15 @@ class JsonLinesReader(Reader):
     kinds = ("text", "pairs")
 
     @override
-    def read(self, files: Sequence[Path]) -> Iterator[Record | Skipped]:
+    def read_ranges(
+        self, files: Sequence[Path], ranges: Sequence[LineRange]
+    ) -> Iterator[Record | Skipped]:
         fields = [self.field]
         if self.pairs:
             fields = [self.first or self.languages[0], self.second or self.languages[1]]
         document = 0
-        for file, path in enumerate(files):
-            for number, found in read_objects(path):
+        for file, (path, wanted) in enumerate(zip(files, ranges, strict=True)):
+            for number, found in read_objects(path, wanted):
                 if isinstance(found, Skipped):
                     yield found.in_file(file)
                     continue

@@ -15,6 +15,8 @@ from isoglot.corpus.storage.manifest import read_manifest, verify_files
 from isoglot.corpus.storage.shards import PREPARE_AGAIN, ShardFiles, Table, columns_of
 from isoglot.errors import CorpusError, nearest
 from isoglot.folders import corpus_folder
+from isoglot.remote.mirror import fetch_files, fetch_manifest, mirror_folder, url_of
+from isoglot.remote.urls import as_url
 
 if TYPE_CHECKING:
     from isoglot.corpus.knowledge.store import Knowledge
@@ -37,13 +39,18 @@ class Corpus:
     def open(cls, folder: Path | str, *, verify: Verify = "auto") -> Corpus:
         """Opens a corpus and checks that its files are complete.
 
-        A folder that holds a single corpus, as `corpora/testbed` does, stands for that corpus.
+        A folder that holds a single corpus, as `corpora/testbed` does, stands for that corpus. Of
+        a corpus by URL (`s3://bucket/corpus`) all but the shards is fetched into the cache of
+        remote files; a shard is fetched, and checked, when it is first read.
         Sizes are always compared; contents (SHA-256) unless `verify` is "never", or "auto" and
         the corpus is over 2 GiB.
         """
-        folder = corpus_folder(folder)
+        folder = local_folder(folder)
         manifest = read_manifest(folder)
         files = [*manifest.shards(), *manifest.tokenizer.files]
+        if url_of(folder) is not None:
+            files = [*manifest.tokenizer.files]
+            fetch_files(folder, files)
         verify_files(folder, files, verify=verify, remedy=PREPARE_AGAIN)
         return cls(folder, manifest)
 
@@ -53,7 +60,12 @@ class Corpus:
 
     @override
     def __repr__(self) -> str:
-        return f"Corpus({str(self.folder)!r})"
+        return f"Corpus({self.url or str(self.folder)!r})"
+
+    @cached_property
+    def url(self) -> str | None:
+        """Where a remote corpus is; none: its folder holds all of it."""
+        return url_of(self.folder)
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -80,8 +92,9 @@ class Corpus:
     @cached_property
     def knowledge(self) -> Knowledge:
         """Its entities, descriptions, mentions and triples, if it has any of its tokenizer."""
-        from isoglot.corpus.knowledge.store import FOLDER, Knowledge
+        from isoglot.corpus.knowledge.store import FOLDER, MANIFEST, Knowledge
 
+        fetch_manifest(self.folder, f"{FOLDER}/{MANIFEST}")
         return Knowledge.open(self.folder / FOLDER, tokenizer=self.manifest.tokenizer.fingerprint)
 
     def token_texts(self) -> list[str]:
@@ -141,6 +154,12 @@ class Corpus:
                 f"{self.folder} ({expected[:12]}). Prepare the corpus with `tokenizer: "
                 f"{{folder: {folder}}}`, or choose a model that has the corpus's tokenizer."
             )
+
+
+def local_folder(name: Path | str) -> Path:
+    """The folder of a corpus: a local one, or that of a URL in the cache of remote files."""
+    url = as_url(name)
+    return corpus_folder(name) if url is None else mirror_folder(url)
 
 
 def _reopen(folder: Path, fingerprint: str) -> Corpus:

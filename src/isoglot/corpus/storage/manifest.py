@@ -22,6 +22,7 @@ import cattrs
 from isoglot.atomic import write_bytes
 from isoglot.corpus.storage.shards import PREPARE_AGAIN, FileEntry, Kind, ShardEntry, Split
 from isoglot.errors import CorpusError, is_name
+from isoglot.remote.mirror import mirror_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -262,6 +263,7 @@ def verify_files(
 ) -> None:
     """Raises unless every file is there with its size and content (SHA-256).
 
+    Files of a remote corpus may be missing: they are fetched, and checked, when they are read.
     Contents are not compared if `verify` is "never", or "auto" and the files exceed 2 GiB.
     """
     files = list(files)
@@ -270,6 +272,8 @@ def verify_files(
     for entry in files:
         path = folder / entry.file
         if not path.is_file():
+            if mirror_of(folder) is not None:
+                continue
             raise CorpusError(f"{path}: is missing. {remedy}")
         size, fault = path.stat().st_size, None
         if size != entry.bytes:

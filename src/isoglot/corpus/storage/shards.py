@@ -27,6 +27,8 @@ from typing_extensions import override
 
 from isoglot.corpus.storage.grouping import group_places
 from isoglot.errors import CorpusError
+from isoglot.remote.mirror import fetch_missing, note_opened
+from isoglot.remote.paths import RemotePath
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +62,9 @@ class FileEntry:
 
     @classmethod
     def of(cls, path: Path, file: str) -> FileEntry:
-        """The size and the hash of an existing file."""
+        """The size and the hash of an existing file (of a remote one, `RemotePath.sha256`)."""
+        if isinstance(path, RemotePath):
+            return cls(file=file, bytes=path.stat().st_size, sha256=path.sha256())
         with path.open("rb") as stream:
             digest = file_digest(stream, "sha256").hexdigest()
         return cls(file=file, bytes=path.stat().st_size, sha256=digest)
@@ -146,7 +150,7 @@ class _MappedColumns(NamedTuple):
 
 def _map_file(path: Path, num_rows: int, remedy: str) -> _MappedColumns:
     try:
-        batch = pa.ipc.open_stream(pa.memory_map(str(path))).read_next_batch()
+        batch = _read_batch(path)
     except (OSError, StopIteration, pa.ArrowException) as error:
         raise CorpusError(f"{path}: cannot be read ({error}). {remedy}") from error
     if batch.num_rows != num_rows:
@@ -166,6 +170,23 @@ def _map_file(path: Path, num_rows: int, remedy: str) -> _MappedColumns:
     return _MappedColumns(batch, views)
 
 
+def _read_batch(path: Path) -> pa.RecordBatch:
+    """The record batch of a mapped file; a missing one of a remote corpus is fetched."""
+    note_opened(path)
+    for _ in range(_MAX_FETCHES):
+        try:
+            return pa.ipc.open_stream(pa.memory_map(str(path))).read_next_batch()
+        except FileNotFoundError:  # or another process made room for its own
+            if not fetch_missing(path):
+                raise
+            _close_removed()
+    raise CorpusError(
+        f"{path}: is removed before it is read, again and again: the cache of remote files is too "
+        "small for the shards that are read at a time. Raise ISOGLOT_CACHE_GB."
+    )
+
+
+_MAX_FETCHES = 20
 MAX_OPEN = 16_384
 """Shards that a process keeps mapped: a quarter of the mappings that Linux allows by default."""
 _open_shards: deque[weakref.ref[Shard]] = deque()
@@ -178,6 +199,14 @@ def _close_oldest(opened: Shard) -> None:
         oldest = _open_shards.popleft()()
         if oldest is not None:
             oldest.close()
+
+
+def _close_removed() -> None:
+    """Close shards whose files the cache of remote files has removed: they still take disk."""
+    for reference in _open_shards:
+        shard = reference()
+        if shard is not None and not shard.path.exists():
+            shard.close()
 
 
 class ShardFiles(Sequence[Shard]):

@@ -1,25 +1,17 @@
-"""The tokenizer stage: trains a tokenizer on a sample of the cleaned text, or copies a given one.
-
-Training text is sampled by language with p ∝ N^alpha, N being a language's number of training
-sentences over all sources (XLM: Lample & Conneau, 2019, section 3.1). Where its share is more than
-it has, all of its sentences are repeated equally often.
-"""
+"""The tokenizer stage: trains a tokenizer on a sample of the text (`sample`), or copies one."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import time
-from collections import defaultdict
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
-
 from isoglot.atomic import write_bytes, write_errors
-from isoglot.corpus.cleaning.clean_text import TextSlice
 from isoglot.corpus.cleaning.sentences import UnicodeForm
 from isoglot.corpus.storage.corpus import TOKENIZER_FOLDER
 from isoglot.corpus.storage.manifest import TokenizerEntry
@@ -28,6 +20,8 @@ from isoglot.corpus.tokenization import sentencepiece
 from isoglot.corpus.tokenization.encode import TokenizerInfo
 from isoglot.corpus.tokenization.hf_tokenizer import save_hf_tokenizer, train_word_level
 from isoglot.corpus.tokenization.pretokenization import Method, Pretokenizer
+from isoglot.corpus.tokenization.sample import read_sample
+from isoglot.corpus.tokenization.unigram import is_supported
 from isoglot.corpus.tokenization.vocabulary import (
     derive_vocabulary,
     open_tokenizer,
@@ -37,7 +31,7 @@ from isoglot.corpus.tokenization.vocabulary import (
 from isoglot.ranges import Range, Seed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
 _BYTE_TOKEN = re.compile(r"<0x[0-9A-F]{2}>")
 
@@ -89,10 +83,8 @@ class TokenizerTask:
     """The folder of a tokenizer to use as it is."""
     inputs: tuple[str, ...]
     """SHA-256 of the given tokenizer's files."""
-    slices: tuple[TextSlice, ...]
-    """The text to train on; none where a tokenizer is given."""
-    sentences: dict[str, int]
-    """Language -> sentences in it, without duplicates."""
+    sample: tuple[tuple[Path, str], ...]
+    """Files of sentences to train on, with their SHA-256; none where a tokenizer is given."""
     folder: Path
 
 
@@ -117,13 +109,7 @@ def build_tokenizer(task: TokenizerTask) -> BuiltTokenizer:
     # an earlier attempt with other settings may have left files of its own
     shutil.rmtree(folder, ignore_errors=True)
     if task.given is None:
-        sentences = sample_sentences(
-            task.slices,
-            task.sentences,
-            alpha=config.alpha,
-            limit=config.max_sentences,
-            seed=config.seed,
-        )
+        sentences = read_sample([path for path, _ in task.sample])
         train_tokenizer(sentences, config, folder, form=task.form)
     else:
         given = open_tokenizer(task.given)
@@ -150,6 +136,7 @@ def build_tokenizer(task: TokenizerTask) -> BuiltTokenizer:
             folder=folder,
             sha256=sha256("".join(file.sha256 for file in files).encode()).hexdigest(),
             sentencepiece=(folder / sentencepiece.MODEL_FILE).is_file(),
+            unigram=is_supported(json.loads(tokenizer.backend_tokenizer.to_str())),
             special=tuple(index for index in vocabulary.special if index != unknown),
             unknown=unknown,
             byte_tokens=byte_token_ids(tokenizer.get_vocab()),
@@ -174,56 +161,3 @@ def train_tokenizer(
 def byte_token_ids(pieces: Mapping[str, int]) -> tuple[int, ...]:
     """The ids of the pieces that are single bytes, as `<0x41>`."""
     return tuple(sorted(number for piece, number in pieces.items() if _BYTE_TOKEN.fullmatch(piece)))
-
-
-def sample_sentences(
-    slices: Sequence[TextSlice],
-    sentences: Mapping[str, int],
-    *,
-    alpha: float,
-    limit: int,
-    seed: int,
-) -> Iterator[str]:
-    """The sampled sentences of all languages.
-
-    `sentences` is the number of each language's sentences in the slices, without duplicates.
-    """
-    columns: dict[str, list[tuple[TextSlice, int]]] = defaultdict(list)
-    for part in slices:
-        for column, language in enumerate(part.subset.languages):
-            columns[language].append((part, column))
-    for language, wanted in sorted(sample_sizes(sentences, alpha=alpha, limit=limit).items()):
-        texts = (
-            record.texts[column]
-            for part, column in columns[language]
-            for record in part.records()
-            if record.reason is None
-        )
-        yield from _sample(texts, sentences[language], wanted, [seed, *language.encode()])
-
-
-def sample_sizes(sentences: Mapping[str, int], *, alpha: float, limit: int) -> dict[str, int]:
-    """Language -> number of sentences to draw, at most `limit` in all (but at least one each)."""
-    sizes = {language: number for language, number in sentences.items() if number}
-    weights = {language: number**alpha for language, number in sizes.items()}
-    budget = min(limit, sum(sizes.values()))
-    total = sum(weights.values())
-    return {
-        language: max(1, round(budget * weight / total)) for language, weight in weights.items()
-    }
-
-
-def _sample(texts: Iterator[str], available: int, wanted: int, seed: list[int]) -> Iterator[str]:
-    """`wanted` of the texts in their order, each equally often or once more."""
-    repeats, rest = divmod(wanted, available)
-    chosen = np.random.default_rng(seed).choice(available, rest, replace=False)
-    extra = iter(np.sort(chosen).tolist())
-    next_extra = next(extra, None)
-    for number, text in enumerate(texts):
-        for _ in range(repeats):
-            yield text
-        if number == next_extra:
-            yield text
-            next_extra = next(extra, None)
-            if next_extra is None and not repeats:
-                return
