@@ -5,6 +5,7 @@ The reference is plain autograd on one process with one micro-batch, in float64.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,11 +29,13 @@ from isoglot.objectives.base import ForwardResult
 from isoglot.objectives.btmlm import BTMLM
 from isoglot.objectives.compared import Compared
 from isoglot.objectives.moco import MomentumContrast
+from isoglot.pretraining.distributed import Strategy
 from isoglot.pretraining.train_module import TrainModule, WholeStep
 from isoglot.types import Batch, Cursor
 from tests.pretraining.splits import (
     VARIANTS,
     grouped,
+    heldout_scores,
     make_module,
     obvious_step,
     one_of_several,
@@ -180,29 +183,30 @@ def test_tokens_drawn_before_a_pass_are_drawn_alike_before_both(
             assert torch.equal(second.compared["moco"].states[marker], states)
 
 
-def spawn(knowing: Corpus, folder: Path, world: int, groups: Sequence[Sequence[int]]) -> None:
-    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    given = (world, str(store.port), str(knowing.folder), groups, folder)
-    start_processes(one_of_several, given, nprocs=world, join=True, start_method="forkserver")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("world", "groups"),
+    ("world", "strategies", "groups"),
     [
         # micro-batch m belongs to process m mod world, and every process has as many
-        (2, ([5, 3], [3, 1, 1, 3])),
-        (4, ([2, 1, 2, 3],)),
+        (2, ("ddp", "fsdp"), ([5, 3], [3, 1, 1, 3])),
+        (4, ("ddp", "hsdp"), ([2, 1, 2, 3],)),
     ],
 )
 def test_a_step_is_the_same_on_several_processes(
-    knowing: Corpus, tmp_path: Path, world: int, groups: Sequence[Sequence[int]]
+    knowing: Corpus,
+    tmp_path: Path,
+    world: int,
+    strategies: Sequence[Strategy],
+    groups: Sequence[Sequence[int]],
 ) -> None:
     """With and without a second pass; of four processes, one has nothing to compare."""
-    spawn(knowing, tmp_path, world, groups)
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    given = (world, str(store.port), str(knowing.folder), strategies, groups, tmp_path)
+    start_processes(one_of_several, given, nprocs=world, join=True, start_method="forkserver")
     for variant in VARIANTS:
         _, expected = expected_of(knowing, variant)
-        for sizes in groups:
-            for rank in range(world):
-                name = f"{variant}-{'-'.join(map(str, sizes))}-{rank}.pt"
-                assert_same(torch.load(tmp_path / name, weights_only=True), expected)
+        for strategy, sizes, rank in itertools.product(strategies, groups, range(world)):
+            name = f"{strategy}-{variant}-{'-'.join(map(str, sizes))}-{rank}.pt"
+            assert_same(torch.load(tmp_path / name, weights_only=True), expected)
+        scores = heldout_scores(knowing, variant)
+        assert scores == pytest.approx(torch.load(tmp_path / f"{variant}-0.pt"), rel=1e-9)

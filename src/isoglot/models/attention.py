@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -34,6 +35,8 @@ from transformers.masking_utils import sdpa_mask
 from isoglot.types import ALLOW
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torch import nn
 
     from isoglot.types import Rows
@@ -190,12 +193,31 @@ def fastest_implementation(rows: Rows, config: Any, dtype: torch.dtype) -> Imple
     return flex_or_sdpa
 
 
-def attention_kernels(implementation: Implementation) -> AbstractContextManager[None]:
+_active: ContextVar[Implementation | None] = ContextVar("attention kernels", default=None)
+
+
+@contextmanager
+def attention_kernels(implementation: Implementation) -> Iterator[None]:
     """Within: the kernels that SDPA may use; cuDNN's only where they are asked for.
 
     torch prefers cuDNN on a Hopper GPU, although it is not deterministic and builds a plan for
     every shape, which is slow where every batch has its own shape.
     """
+    token = _active.set(implementation)
+    try:
+        with _allowed_kernels(implementation):
+            yield
+    finally:
+        _active.reset(token)
+
+
+def same_kernels() -> AbstractContextManager[None]:
+    """The kernels of now, for a pass that runs later: a layer that is computed again."""
+    implementation = _active.get()
+    return nullcontext() if implementation is None else attention_kernels(implementation)
+
+
+def _allowed_kernels(implementation: Implementation) -> AbstractContextManager[None]:
     if implementation == "flex" or not torch.cuda.is_available():
         return nullcontext()
     others = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]

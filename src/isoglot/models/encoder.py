@@ -247,8 +247,8 @@ class Encoder(nn.Module):
             draw_seeds(self._dropouts, rows.ids.device)
         with attention_kernels(implementation):
             output = self.model.base_model(**inputs, output_hidden_states=layers)
-        # states are bf16 where norms give bf16; losses read them in the type of the weights
-        dtype = self.model.dtype
+        # states are bf16 where norms give bf16; losses read them in float32, or better
+        dtype = torch.promote_types(self.model.dtype, torch.float32)
         return States(
             hidden=output.last_hidden_state.to(dtype),
             layers=tuple(state.to(dtype) for state in output.hidden_states) if layers else None,

@@ -42,6 +42,8 @@ class HashedDropout(nn.Dropout):
     seeds: Tensor | None = None
     uses: int = 0
     """Calls in this pass: ALBERT's layers are one layer, and each call needs its own mask."""
+    counts_uses: bool = True
+    """False where a layer runs again in the backward pass, with the mask of its forward pass."""
 
     @override
     def forward(self, input: Tensor) -> Tensor:
@@ -49,9 +51,10 @@ class HashedDropout(nn.Dropout):
         if not self.training or self.seeds is None or not 0 < self.p < 1:
             return super().forward(input)
         seeds = self.seeds
-        if self.uses:
-            seeds = seeds[:2] + self.uses * seeds[2:]
-        self.uses += 1
+        if self.counts_uses:
+            if self.uses:
+                seeds = seeds[:2] + self.uses * seeds[2:]
+            self.uses += 1
         return hashed_dropout(input, self.p, seeds)
 
 

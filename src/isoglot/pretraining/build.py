@@ -20,14 +20,20 @@ from rich.console import Console
 from isoglot.batching.loader import worker_note
 from isoglot.batching.mixture import key_of
 from isoglot.corpus import Corpus
-from isoglot.errors import CorpusError
 from isoglot.folders import model_folder
 from isoglot.objectives.base import Objective
 from isoglot.pretraining.config import PretrainConfig, objectives_of, objectives_to_fit
 from isoglot.pretraining.export import Exporter
 from isoglot.pretraining.measuring import RunMeasurer
+from isoglot.pretraining.memory_saving import build_device, save_memory
 from isoglot.pretraining.planning import make_plan, needs_plan, stored_plan
-from isoglot.pretraining.requirements import TRANSPLANTED, check_corpus, has_begun
+from isoglot.pretraining.requirements import (
+    TRANSPLANTED,
+    check_corpus,
+    check_language_tokens,
+    check_tokenizer,
+    has_begun,
+)
 from isoglot.pretraining.runtime import enable_determinism
 from isoglot.pretraining.stage_data import (
     describe_missing,
@@ -45,7 +51,7 @@ if TYPE_CHECKING:
     from isoglot.models.config import ModelConfig
     from isoglot.models.transplant.report import TransplantReport
     from isoglot.pretraining.measuring import TimeBudget
-    from isoglot.pretraining.planning import RunPlan
+from isoglot.pretraining.planning import RunPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +119,9 @@ def build_run(
     config = config if plan is None else plan.apply(config)
     if callable(recipe_text):
         recipe_text = recipe_text(asked if plan is None else plan.apply(asked))
-    module = build_train_module(model, objectives, corpus, row_length=config.batch.row_length)
+    with build_device(model, config.memory, accelerator.device):
+        module = build_train_module(model, objectives, corpus, row_length=config.batch.row_length)
+    save_memory(module, config.memory, mixed_precision=accelerator.mixed_precision)
     if not config.distributed.shards(accelerator.num_processes):
         module.to(accelerator.device)  # else in parts, as the whole may not fit
     exporter = Exporter(
@@ -258,7 +266,7 @@ def resolve_init(
         return config.model
     if config.transplant is None:
         model = replace(config.model, init_from=str(model_folder(source)))
-        _check_tokenizer(model, corpus)
+        check_tokenizer(model, corpus)
         return model
     if transplant_now:
         from isoglot.models.transplant.run import transplant
@@ -280,23 +288,6 @@ def _transplant_summary(source: str, report: TransplantReport) -> str:
     return f"transplanted {source} into a vocabulary of {total:,} tokens: {kinds}"
 
 
-def _check_tokenizer(model: ModelConfig, corpus: Corpus) -> None:
-    """Refuse a folder to start from whose tokenizer is not the corpus's (language tokens apart)."""
-    from isoglot.models.loading import load_config
-    from isoglot.models.seq2seq_loading import is_seq2seq
-
-    assert model.init_from is not None
-    if model.decoder is None or not is_seq2seq(model.init_from):
-        corpus.check_tokenizer(model.init_from)
-        return
-    found = getattr(load_config(model.init_from), "base_tokenizer", None)
-    if found is not None and found != corpus.manifest.tokenizer.fingerprint:
-        raise CorpusError(
-            f"{model.init_from} was trained with another tokenizer than that of {corpus.folder}. "
-            "Prepare the corpus with the tokenizer of the corpus that it was trained on."
-        )
-
-
 def build_train_module(
     model: ModelConfig, objectives: Mapping[str, Objective], corpus: Corpus, *, row_length: int
 ) -> TrainModule:
@@ -308,25 +299,10 @@ def build_train_module(
         encoder = Encoder.build(model, corpus.vocabulary, languages=corpus.languages)
         encoder.check_length(row_length)
         return TrainModule(encoder, objectives, corpus)
-    _check_language_tokens(corpus)
+    check_language_tokens(corpus)
     seq2seq = Seq2Seq.build(model, corpus.vocabulary, languages=corpus.languages)
     seq2seq.encoder.check_length(row_length)
     return Seq2SeqTrainModule(seq2seq, objectives, corpus)
-
-
-def _check_language_tokens(corpus: Corpus) -> None:
-    """Refuse languages whose token the tokenizer already has with another meaning."""
-    from isoglot.corpus.tokenization.vocabulary import open_tokenizer
-    from isoglot.models.seq2seq_export import language_token
-
-    known = open_tokenizer(corpus.tokenizer_folder).get_vocab()
-    taken = [code for code in corpus.languages if language_token(code) in known]
-    if taken:
-        raise CorpusError(
-            f"The language {taken[0]!r} would get the token {language_token(taken[0])}, which the "
-            f"tokenizer of {corpus.folder} has already. Give the language another name in the "
-            "prepare file, and prepare again."
-        )
 
 
 def init_decoder(context: RunContext, stage: int) -> None:

@@ -16,9 +16,7 @@ number of the step: all processes round alike, and a resumed run rounds as it wo
 from __future__ import annotations
 
 import functools
-import logging
 import math
-import os
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -250,12 +248,7 @@ def _compiled(function: Callable[..., None]) -> Callable[..., None]:
 
 @functools.cache
 def _torchao() -> Any:
-    """The module `torchao.optim.adam`; its C++ kernels are for other things and are not loaded."""
-    os.environ.setdefault("TORCHAO_FORCE_SKIP_LOADING_SO_FILES", "1")
-    noisy = [logging.getLogger(name) for name in ("torchao", "torch.utils._pytree")]
-    levels = [logger.level for logger in noisy]
-    for logger in noisy:
-        logger.setLevel(logging.ERROR)
+    """The module `torchao.optim.adam`."""
     try:
         from torchao.optim import adam
     except ImportError:
@@ -263,7 +256,4 @@ def _torchao() -> Any:
             "memory.weights: bf16 and memory.moments: bf16 or int8 need torchao: pip install "
             "'isoglot[low-bit]'"
         ) from None
-    finally:
-        for logger, level in zip(noisy, levels, strict=True):
-            logger.setLevel(level)
     return adam

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from isoglot.errors import CheckpointError
+from isoglot.errors import CheckpointError, CorpusError
 from isoglot.folders import model_folder
 from isoglot.models.transplant.dictionary import expand_patterns
 from isoglot.pretraining import checkpoint
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from isoglot.corpus import Corpus
+    from isoglot.models.config import ModelConfig
     from isoglot.pretraining.config import PretrainConfig
 
 TRANSPLANTED = "transplanted"
@@ -66,4 +67,36 @@ def _check_folder(folder: Path, *, resume: bool) -> None:
         raise CheckpointError(
             f"{folder} already holds a run ({existing.name}). Add --resume to continue it, or "
             "choose another folder with --out."
+        )
+
+
+def check_tokenizer(model: ModelConfig, corpus: Corpus) -> None:
+    """Refuse a folder to start from whose tokenizer is not the corpus's (language tokens apart)."""
+    from isoglot.models.loading import load_config
+    from isoglot.models.seq2seq_loading import is_seq2seq
+
+    assert model.init_from is not None
+    if model.decoder is None or not is_seq2seq(model.init_from):
+        corpus.check_tokenizer(model.init_from)
+        return
+    found = getattr(load_config(model.init_from), "base_tokenizer", None)
+    if found is not None and found != corpus.manifest.tokenizer.fingerprint:
+        raise CorpusError(
+            f"{model.init_from} was trained with another tokenizer than that of {corpus.folder}. "
+            "Prepare the corpus with the tokenizer of the corpus that it was trained on."
+        )
+
+
+def check_language_tokens(corpus: Corpus) -> None:
+    """Refuse languages whose token the tokenizer already has with another meaning."""
+    from isoglot.corpus.tokenization.vocabulary import open_tokenizer
+    from isoglot.models.seq2seq_export import language_token
+
+    known = open_tokenizer(corpus.tokenizer_folder).get_vocab()
+    taken = [code for code in corpus.languages if language_token(code) in known]
+    if taken:
+        raise CorpusError(
+            f"The language {taken[0]!r} would get the token {language_token(taken[0])}, which the "
+            f"tokenizer of {corpus.folder} has already. Give the language another name in the "
+            "prepare file, and prepare again."
         )

@@ -86,7 +86,10 @@ class MomentumEncoder(nn.Module):
         constant = self.settings.schedule == "constant"
         momentum = self.settings.at(0 if constant else int(self.num_updates))
         own, original = self._weights()
-        if own:
+        if any(one.dtype != other.dtype for one, other in zip(own, original, strict=True)):
+            for one, other in zip(own, original, strict=True):  # bf16 weights, one at a time
+                one.lerp_(other.to(one.dtype), 1 - momentum)
+        elif own:
             get_ema_multi_avg_fn(momentum)(own, original, self.num_updates)
         self.num_updates += 1
 
