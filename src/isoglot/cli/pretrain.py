@@ -77,7 +77,8 @@ def pretrain(
     from isoglot.api import estimate
     from isoglot.api import pretrain as run
     from isoglot.cli.console import disable_progress_bars, print_table
-    from isoglot.pretraining.interruptions import STOPPED_EXIT_CODE, exit_at_signals
+    from isoglot.pretraining.interruptions import exit_at_signals
+    from isoglot.pretraining.liveness import STOPPED_EXIT_CODE
     from isoglot.pretraining.measuring import process_start
 
     exit_at_signals()
