@@ -81,7 +81,6 @@ def pretrain(
     from isoglot.pretraining.liveness import STOPPED_EXIT_CODE
     from isoglot.pretraining.measuring import process_start
 
-    exit_at_signals()
     disable_progress_bars()
     console = TerminalConsole(stderr=True)
     if plan:
@@ -90,16 +89,17 @@ def pretrain(
             print_table(("", ""), found.rows())
             _print_notes(found.notes(), console)
         return
-    outcome = run(
-        recipe,
-        corpus,
-        out,
-        settings=settings,
-        resume=resume,
-        hours=hours,
-        started=process_start(),
-        console=console,
-    )
+    with exit_at_signals():
+        outcome = run(
+            recipe,
+            corpus,
+            out,
+            settings=settings,
+            resume=resume,
+            hours=hours,
+            started=process_start(),
+            console=console,
+        )
     if os.environ.get("RANK", "0") == "0":  # only the first process prints
         _print_outcome(outcome, console)
     if not outcome.finished:
