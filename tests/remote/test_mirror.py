@@ -146,10 +146,14 @@ def test_one_process_fetches_and_the_others_wait(local, store, web):
     threads = [threading.Thread(target=read) for _ in range(4)]
     context = multiprocessing.get_context("fork")
     processes = [context.Process(target=read) for _ in range(3)]
-    for one in (*processes, *threads):
-        one.start()
-    for one in (*processes, *threads):
-        one.join()
+    for process in processes:
+        process.start()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for process in processes:
+        process.join()
     assert [one.exitcode for one in processes] == [0, 0, 0]
     assert store.reads(entry.file) == 1
     assert list(corpus.folder.rglob("*.partial")) == []
