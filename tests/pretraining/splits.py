@@ -5,7 +5,6 @@ Also the processes of `test_accumulation.py`: each takes its share of the micro-
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -73,6 +72,8 @@ STREAMS = {
     "entailment": ("triples", TripleStream(objectives=("entailment",))),
 }
 LENGTH = 96
+Case = tuple[Strategy, str, list[int]]
+"""A step of some variant on several processes, in micro-batches of so many rows / 2."""
 
 
 def make_module(corpus: Corpus, variant: str, dropout: float = 0.0) -> TrainModule:
@@ -283,11 +284,10 @@ def one_of_several(
     world: int,
     store: str,
     corpus: str,
-    strategies: Sequence[Strategy],
-    groups: Sequence[Sequence[int]],
+    cases: Sequence[Case],
     folder: Path,
 ) -> None:
-    """A process: takes every variant's step, in each grouping, and writes what it leaves."""
+    """A process: takes the step of each case, and writes what it leaves; then held-out scores."""
     os.environ |= {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
@@ -302,16 +302,15 @@ def one_of_several(
     torch.set_num_threads(1)
     accelerator = Accelerator(cpu=True)
     opened = Corpus.open(Path(corpus), verify="never")
-    for strategy, variant in itertools.product(strategies, VARIANTS):
+    for strategy, variant, sizes in cases:
         distributed = DistributedConfig(
             strategy=strategy, shard_processes=2 if strategy == "hsdp" else None
         )
-        for sizes in groups:
-            batches = grouped(one_step(opened, variant), sizes)[rank::world]
-            module = make_module(opened, variant)
-            result, left = take_step(module, variant, batches, accelerator, distributed)
-            name = f"{strategy}-{variant}-{'-'.join(map(str, sizes))}-{rank}.pt"
-            torch.save((result.losses, result.metrics, left), folder / name)
-    for variant in VARIANTS:
-        torch.save(heldout_scores(opened, variant, accelerator), folder / f"{variant}-{rank}.pt")
+        batches = grouped(one_step(opened, variant), sizes)[rank::world]
+        module = make_module(opened, variant)
+        result, left = take_step(module, variant, batches, accelerator, distributed)
+        name = f"{strategy}-{variant}-{len(sizes)}-{rank}.pt"
+        torch.save((result.losses, result.metrics, left), folder / name)
+    scores = heldout_scores(opened, "batch normalization", accelerator)
+    torch.save(scores, folder / f"heldout-{rank}.pt")
     torch.distributed.destroy_process_group()

@@ -122,7 +122,9 @@ def main() -> None:
         message = _message(error)
         if message is None or os.environ.get("ISOGLOT_TRACEBACK"):
             raise
-        print(f"isoglot: {message}", file=sys.stderr)
+        print(f"isoglot: {message}", file=sys.stderr, flush=True)
+        if (code := getattr(error, "exit_code", None)) is not None:
+            os._exit(code)  # another process of the run is lost: cleaning up would wait for it
         sys.exit(1)
 
 

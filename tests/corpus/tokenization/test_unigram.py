@@ -204,9 +204,12 @@ def test_a_corpus_is_the_same_with_either_encoder(tmp_path, monkeypatch):
     )
     used = []
     whole = UnigramEncoder.encode
-    monkeypatch.setattr(
-        UnigramEncoder, "encode", lambda self, texts: used.append(len(texts)) or whole(self, texts)
-    )
+
+    def counted(self, texts):
+        used.append(len(texts))
+        return whole(self, texts)
+
+    monkeypatch.setattr(UnigramEncoder, "encode", counted)
     fingerprints = []
     for works in (True, False):
         monkeypatch.setattr(

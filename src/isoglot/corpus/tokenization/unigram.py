@@ -147,7 +147,7 @@ class UnigramEncoder:
         )
         if not whole.any():
             return found, counts
-        encoded, own = self._library.encode([texts[n] for n in np.flatnonzero(whole)])
+        encoded, own = self._library.encode([texts[n] for n in np.flatnonzero(whole).tolist()])
         counts[whole] = own
         ids = np.empty(int(counts.sum()), np.int32)
         is_whole = np.repeat(whole, counts)
@@ -249,22 +249,22 @@ def _build_trie(
     small_keys, small_children = np.full(needed, _EMPTY, np.uint64), np.zeros(needed, np.int32)
     for old in range(size):
         if keys[old] != _EMPTY:
-            node = np.int64(keys[old] >> np.uint64(_CHARACTER_BITS))
+            parent = np.int64(keys[old] >> np.uint64(_CHARACTER_BITS))
             character = np.uint32(keys[old] & np.uint64((1 << _CHARACTER_BITS) - 1))
-            slot, _ = _find(small_keys, node, character)
+            slot, _ = _find(small_keys, parent, character)
             small_keys[slot], small_children[slot] = keys[old], children[old]
     return small_keys, small_children, piece_of[:num_nodes]
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _key(node: int, character: int) -> np.uint64:  # pragma: no cover - compiled
+def _key(node: int | np.int64, character: int) -> np.uint64:  # pragma: no cover - compiled
     return (np.uint64(node) << np.uint64(_CHARACTER_BITS)) | np.uint64(character)
 
 
 @njit(nogil=True, cache=True)
 def _find(
-    keys: npt.NDArray[np.uint64], node: int, character: int
-) -> tuple[int, bool]:  # pragma: no cover - compiled
+    keys: npt.NDArray[np.uint64], node: int | np.int64, character: int
+) -> tuple[np.int64, bool]:  # pragma: no cover - compiled
     """The slot of a child, and whether it is there."""
     key, mask = _key(node, character), np.uint64(len(keys) - 1)
     slot = ((key * _HASH) >> np.uint64(20)) & mask
