@@ -23,7 +23,6 @@ from tests.remote.test_mirror import (
     STREAMS,
     assert_same_batches,
     batches,
-    count_reads,
     local,
 )
 
@@ -37,7 +36,7 @@ def moto() -> Iterator[str]:
 
 
 @pytest.fixture
-def credentials(moto, monkeypatch) -> str:
+def credentials(moto, monkeypatch) -> Iterator[str]:
     """An object store and the environment of one who may read it."""
     for name, value in {
         "AWS_ACCESS_KEY_ID": "one",
