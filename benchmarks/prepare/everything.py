@@ -32,7 +32,7 @@ import sys
 import ray
 from isoglot.cli import main
 # of this process alone: `ray stop` would end every cluster on the machine
-ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
 try:
     main()
 finally:

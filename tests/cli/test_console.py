@@ -21,10 +21,31 @@ def test_a_log_gets_a_line_every_fifteen_seconds():
         progress("another", 1500, None)
     assert out.getvalue().splitlines() == [
         f"{name} ...",
-        f"{name}: 16 of 40 (40 %), 24 s left",
-        f"{name}: 31 of 40 (78 %), 9 s left",
+        f"{name}: 16 of 40 (40 %), 1/s, 24 s left",
+        f"{name}: 31 of 40 (78 %), 1/s, 9 s left",
         "another ...",
-        "another: 1,500",
+        "another: 1,500, 75/s",
+    ]
+
+
+def test_a_log_gets_a_line_while_a_task_gives_no_news():
+    out, now = io.StringIO(), 0.0
+    with StageProgress(Console(file=out), clock=lambda: now) as progress:
+        progress.remind()
+        progress("clean", 0, 64_000_000)
+        for seconds in (10.0, 31.0, 45.0):
+            now = seconds
+            progress.remind()
+        progress("clean", 16_000_000, 64_000_000)
+        now = 80.0
+        progress.remind()
+        progress("clean", 64_000_000, 64_000_000)
+        now = 200.0
+        progress.remind()
+    assert out.getvalue().splitlines() == [
+        "clean ...",
+        "clean: 0 of 64 M (0 %), 31 s so far",
+        "clean: 16 M of 64 M (25 %), 200,000/s, 4 min left",
     ]
 
 
@@ -42,7 +63,7 @@ def test_sizes_of_downloads():
         progress("a.zip", 0, 3 * 10**9)
         now = 20.0
         progress("a.zip", 10**9, 3 * 10**9)
-    assert out.getvalue().splitlines()[1] == "a.zip: 1,000 of 3,000 MB (33 %), 40 s left"
+    assert out.getvalue().splitlines()[1] == "a.zip: 1,000 of 3,000 MB (33 %), 50 MB/s, 40 s left"
     out = io.StringIO()
     with StageProgress(Console(file=out, force_terminal=True, width=120), size=True) as progress:
         progress("a.zip", 10**9, 3 * 10**9)

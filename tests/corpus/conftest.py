@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +14,7 @@ from isoglot.corpus.tokenization.build import TokenizerConfig, train_tokenizer
 from tests.corpus.sentences import SENTENCES, lines
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 LANGUAGES = ("de", "en", "zh")
 
@@ -64,3 +66,22 @@ def corpus(raw, tmp_path_factory) -> Corpus:
     folder = tmp_path_factory.mktemp("prepared") / "corpus"
     prepare(config(shard_tokens=500), folder, base=raw)
     return Corpus.open(folder)
+
+
+@pytest.fixture(scope="session")
+def ray_cluster() -> Iterator[None]:
+    """A Ray cluster of this process with two cores, started once: `cluster="auto"` finds it."""
+    import ray
+
+    # workers import the functions of tests
+    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    ray.init(
+        "local",
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="error",
+        runtime_env={"env_vars": {"PYTHONPATH": path}},
+    )
+    yield
+    ray.shutdown()

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 import warnings
+from importlib import import_module
 from multiprocessing import resource_tracker
 from pathlib import Path
 
@@ -64,7 +65,14 @@ def finish(arguments: list[str]) -> None:
 class Forked:
     """A run of one forked process, or of several that find each other as torchrun's do."""
 
-    def __init__(self, corpus: Path, run: Path, *options: str, processes: int = 1) -> None:
+    def __init__(
+        self,
+        corpus: Path,
+        run: Path,
+        *options: str,
+        processes: int = 1,
+        program: str = "tests.pretraining.driver",
+    ) -> None:
         run.parent.mkdir(parents=True, exist_ok=True)
         self._errors = run.with_suffix(".errors")
         self._errors.write_bytes(b"")
@@ -84,8 +92,8 @@ class Forked:
         for rank in range(processes):
             own = {"RANK": str(rank), "LOCAL_RANK": str(rank)} if processes > 1 else {}
             arguments = [str(corpus), str(run), *options]
-            given = (arguments, shared | own, self._errors)
-            self._ranks.append(FORKING.Process(target=_as_driver, args=given))
+            given = (program, arguments, shared | own, self._errors)
+            self._ranks.append(FORKING.Process(target=_as_program, args=given))
         for process in self._ranks:
             process.start()
 
@@ -130,8 +138,10 @@ class Forked:
             process.join()
 
 
-def _as_driver(arguments: list[str], environment: dict[str, str], errors: Path) -> None:
-    """In a forked process: be `python -m tests.pretraining.driver`."""
+def _as_program(
+    program: str, arguments: list[str], environment: dict[str, str], errors: Path
+) -> None:
+    """In a forked process: be `python -m PROGRAM`."""
     os.setsid()
     os.chdir(ROOT)
     os.environ.update(environment)
@@ -141,10 +151,8 @@ def _as_driver(arguments: list[str], environment: dict[str, str], errors: Path) 
     # its own workers and semaphores are as a new process's
     multiprocessing.set_start_method(None, force=True)
     resource_tracker._resource_tracker._fd = None  # type: ignore[attr-defined]
-    sys.argv = ["driver", *arguments]
-    from tests.pretraining import driver
-
-    driver.main()
+    sys.argv = [program, *arguments]
+    import_module(program).main()
     atexit._run_exitfuncs()  # multiprocessing leaves without
 
 

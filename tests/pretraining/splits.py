@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
+from torch.distributed.tensor import DTensor
 
 from isoglot.batching.loader import Loader, open_streams
 from isoglot.batching.planner import BatchConfig
@@ -28,8 +29,8 @@ from isoglot.objectives.entity import EntityPrediction
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.moco import MoCo
 from isoglot.pretraining.config import LossConfig
+from isoglot.pretraining.distributed import DistributedConfig, Strategy, share_module
 from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
-from isoglot.pretraining.runtime import wrap_ddp
 from isoglot.pretraining.train_module import TrainModule
 from isoglot.pretraining.train_step import StageContext, StepResult, training_steps
 from isoglot.types import Batch, Cursor, Rows
@@ -71,6 +72,8 @@ STREAMS = {
     "entailment": ("triples", TripleStream(objectives=("entailment",))),
 }
 LENGTH = 96
+Case = tuple[Strategy, str, list[int]]
+"""A step of some variant on several processes, in micro-batches of so many rows / 2."""
 
 
 def make_module(corpus: Corpus, variant: str, dropout: float = 0.0) -> TrainModule:
@@ -181,7 +184,12 @@ def _joined_tensors(
     }
 
 
-def stage_of(module: TrainModule, wrapped: torch.nn.Module, variant: str) -> StageContext:
+def stage_of(
+    module: TrainModule,
+    wrapped: torch.nn.Module,
+    variant: str,
+    distributed: DistributedConfig,
+) -> StageContext:
     config = OptimizerConfig(
         learning_rate=0.0, max_grad_norm=None, schedule="constant", warmup_steps=0
     )
@@ -194,6 +202,7 @@ def stage_of(module: TrainModule, wrapped: torch.nn.Module, variant: str) -> Sta
         objectives=VARIANTS[variant],
         steps=1,
         seed=0,
+        distributed=distributed,
     )
 
 
@@ -202,19 +211,24 @@ def take_step(
     variant: str,
     batches: list[Batch],
     accelerator: Accelerator,
-    wrapped: torch.nn.Module | None = None,
+    distributed: DistributedConfig | None = None,
 ) -> tuple[StepResult, dict[str, torch.Tensor]]:
     """What a step tells, and all that it leaves: gradients, queues, statistics."""
-    stage = stage_of(module, wrapped or module, variant)
+    config = distributed or DistributedConfig()
+    wrapped = share_module(module, config, accelerator)
+    stage = stage_of(module, wrapped, variant, config)
     (result,) = training_steps(stage, iter([batches]), accelerator)
+    gradients = {name: weight.grad for name, weight in module.named_parameters()}
     return result, {
         **{
-            f"gradient of {n}": p.grad.clone()
-            for n, p in module.named_parameters()
-            if p.grad is not None
+            f"gradient of {name}": _whole(one) for name, one in gradients.items() if one is not None
         },
         **{name: value.clone() for name, value in module.named_buffers()},
     }
+
+
+def _whole(gradient: torch.Tensor) -> torch.Tensor:
+    return gradient.full_tensor() if isinstance(gradient, DTensor) else gradient.clone()
 
 
 def obvious_step(
@@ -253,14 +267,32 @@ def grouped(batches: list[Batch], sizes: Sequence[int]) -> list[Batch]:
     return found
 
 
+def heldout_scores(
+    corpus: Corpus, variant: str, accelerator: Accelerator | None = None
+) -> dict[str, float]:
+    from tests.pretraining.test_validation import make_validation
+
+    streams = dict(STREAMS[name] for name in VARIANTS[variant])
+    shape = BatchConfig(rows=16, micro_rows=2, row_length=LENGTH // 2)
+    validation = make_validation(corpus, streams, VARIANTS[variant], shape, accelerator)
+    scores: dict[str, float] = validation(make_module(corpus, variant))
+    return scores
+
+
 def one_of_several(
-    rank: int, world: int, store: str, corpus: str, groups: Sequence[Sequence[int]], folder: Path
+    rank: int,
+    world: int,
+    store: str,
+    corpus: str,
+    cases: Sequence[Case],
+    folder: Path,
 ) -> None:
-    """A process: takes every variant's step, in each grouping, and writes what it leaves."""
+    """A process: takes the step of each case, and writes what it leaves; then held-out scores."""
     os.environ |= {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
         "WORLD_SIZE": str(world),
+        "LOCAL_WORLD_SIZE": str(world),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": store,
         "TORCHELASTIC_USE_AGENT_STORE": "True",
@@ -270,12 +302,15 @@ def one_of_several(
     torch.set_num_threads(1)
     accelerator = Accelerator(cpu=True)
     opened = Corpus.open(Path(corpus), verify="never")
-    for variant in VARIANTS:
-        for sizes in groups:
-            batches = grouped(one_step(opened, variant), sizes)[rank::world]
-            module = make_module(opened, variant)
-            wrapped = wrap_ddp(module, accelerator)
-            result, left = take_step(module, variant, batches, accelerator, wrapped)
-            name = f"{variant}-{'-'.join(map(str, sizes))}-{rank}.pt"
-            torch.save((result.losses, result.metrics, left), folder / name)
+    for strategy, variant, sizes in cases:
+        distributed = DistributedConfig(
+            strategy=strategy, shard_processes=2 if strategy == "hsdp" else None
+        )
+        batches = grouped(one_step(opened, variant), sizes)[rank::world]
+        module = make_module(opened, variant)
+        result, left = take_step(module, variant, batches, accelerator, distributed)
+        name = f"{strategy}-{variant}-{len(sizes)}-{rank}.pt"
+        torch.save((result.losses, result.metrics, left), folder / name)
+    scores = heldout_scores(opened, "batch normalization", accelerator)
+    torch.save(scores, folder / f"heldout-{rank}.pt")
     torch.distributed.destroy_process_group()

@@ -5,7 +5,7 @@ The reference is plain autograd on one process with one micro-batch, in float64.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,9 @@ from isoglot.pretraining.train_module import TrainModule, WholeStep
 from isoglot.types import Batch, Cursor
 from tests.pretraining.splits import (
     VARIANTS,
+    Case,
     grouped,
+    heldout_scores,
     make_module,
     obvious_step,
     one_of_several,
@@ -180,29 +182,31 @@ def test_tokens_drawn_before_a_pass_are_drawn_alike_before_both(
             assert torch.equal(second.compared["moco"].states[marker], states)
 
 
-def spawn(knowing: Corpus, folder: Path, world: int, groups: Sequence[Sequence[int]]) -> None:
-    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    given = (world, str(store.port), str(knowing.folder), groups, folder)
-    start_processes(one_of_several, given, nprocs=world, join=True, start_method="forkserver")
+# micro-batch m belongs to process m mod world, and every process has as many
+TWO: list[Case] = [
+    *(("ddp", variant, [5, 3]) for variant in VARIANTS),
+    *(("ddp", variant, [3, 1, 1, 3]) for variant in ("in-batch and MLM", "batch normalization")),
+    *(("fsdp", variant, [3, 1, 1, 3]) for variant in VARIANTS),
+]
+FOUR: list[Case] = [
+    ("ddp", "XLM-K", [2, 1, 2, 3]),
+    ("hsdp", "in-batch and MLM", [2, 1, 2, 3]),
+    ("hsdp", "momentum encoder, queue and in-batch", [2, 1, 2, 3]),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("world", "groups"),
-    [
-        # micro-batch m belongs to process m mod world, and every process has as many
-        (2, ([5, 3], [3, 1, 1, 3])),
-        (4, ([2, 1, 2, 3],)),
-    ],
-)
+@pytest.mark.parametrize(("world", "cases"), [(2, TWO), (4, FOUR)])
 def test_a_step_is_the_same_on_several_processes(
-    knowing: Corpus, tmp_path: Path, world: int, groups: Sequence[Sequence[int]]
+    knowing: Corpus, tmp_path: Path, world: int, cases: list[Case]
 ) -> None:
     """With and without a second pass; of four processes, one has nothing to compare."""
-    spawn(knowing, tmp_path, world, groups)
-    for variant in VARIANTS:
-        _, expected = expected_of(knowing, variant)
-        for sizes in groups:
-            for rank in range(world):
-                name = f"{variant}-{'-'.join(map(str, sizes))}-{rank}.pt"
-                assert_same(torch.load(tmp_path / name, weights_only=True), expected)
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    given = (world, str(store.port), str(knowing.folder), cases, tmp_path)
+    start_processes(one_of_several, given, nprocs=world, join=True, start_method="forkserver")
+    for (strategy, variant, sizes), rank in itertools.product(cases, range(world)):
+        found = torch.load(tmp_path / f"{strategy}-{variant}-{len(sizes)}-{rank}.pt")
+        assert_same(found, expected_of(knowing, variant)[1])
+    scores = heldout_scores(knowing, "batch normalization")
+    for rank in range(world):
+        assert torch.load(tmp_path / f"heldout-{rank}.pt") == pytest.approx(scores, rel=1e-9)

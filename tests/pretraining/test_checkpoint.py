@@ -6,6 +6,7 @@ import resource
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from isoglot.errors import CheckpointError
 from isoglot.pretraining import checkpoint_files
@@ -248,3 +249,99 @@ def test_weights_that_do_not_fit_their_state_are_refused(tmp_path, change):
     rewritten(place, change)
     with pytest.raises(CheckpointError, match="written by another model"):
         Checkpoint(place).restore(model, optimizer)
+
+
+def lies(**changes):
+    """A change of what state.json has of a tensor, with the hash that belongs to it."""
+
+    def change(place):
+        file = place / "state.json"
+        content = json.loads(file.read_text(encoding="utf-8").split("\n", 1)[1])
+        content["tensors"]["weights"]["embedding.weight"] |= changes
+        rewritten(place, {"tensors": content["tensors"]})
+
+    return change
+
+
+WEIGHTS = "weights.safetensors"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lies(shape=[7, 6]),
+        lies(shape=[7, -5]),
+        lies(shape=[7, True]),
+        lies(shape=5),
+        lies(shape=[10**15], parts=[[WEIGHTS, [0], [10**15]]]),
+        lies(shape=[2**40, 2**40], parts=[[WEIGHTS, [0, 0], [2**40, 2**40]]]),
+        lies(dtype="F31"),
+        lies(dtype=5),
+        lies(parts=[]),
+        lies(parts=[[WEIGHTS, [0, 0], [7, 5]], [WEIGHTS, [0, 0], [7, 5]]]),
+        lies(parts=[[WEIGHTS, [0, 0], [4, 5]], [WEIGHTS, [5, 0], [2, 5]]]),
+        lies(parts=[[WEIGHTS, [0, 0], [4, 5]], [WEIGHTS, [3, 0], [4, 5]]]),
+        lies(parts=[[WEIGHTS, [0, 0], [4, 3]], [WEIGHTS, [4, 3], [3, 2]]]),
+        lies(parts=[[WEIGHTS, [0, 1], [7, 5]]]),
+        lies(parts=[[WEIGHTS, [0], [7, 5]]]),
+        lies(parts=[["../../step-00000003/weights.safetensors", [0, 0], [7, 5]]]),
+        lies(parts=[["/etc/passwd", [0, 0], [7, 5]]]),
+        lies(parts=[["weights-00009-of-00009.safetensors", [0, 0], [7, 5]]]),
+        lies(parts=[[5, [0, 0], [7, 5]]]),
+        lies(parts=[[WEIGHTS, [0, 0]]]),
+        lambda place: rewritten(place, {"tensors": {"weights": {}}}),
+        lambda place: rewritten(place, {"tensors": {"weights": 5, "optimizer": {}}}),
+    ],
+)
+def test_a_list_of_tensors_that_lies_is_refused(tmp_path, change):
+    place = save(tmp_path, state(), *trained(), keep=2)
+    change(place)
+    with pytest.raises(CheckpointError, match="is not what a checkpoint has"):
+        Checkpoint(place)
+
+
+@pytest.mark.parametrize("file", ["../weights.safetensors", "/etc/passwd", "state.json", ""])
+def test_only_files_of_a_checkpoint_are_hashed(tmp_path, file):
+    place = save(tmp_path, state(), *trained(), keep=2)
+    rewritten(place, {"sha256": {file: "0" * 64}})
+    with pytest.raises(CheckpointError, match="is no file of a checkpoint"):
+        Checkpoint(place)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lies(shape=[5, 7], parts=[[WEIGHTS, [0, 0], [5, 7]]]),
+        lies(dtype="I32"),
+        lies(parts=[["optimizer.safetensors", [0, 0], [7, 5]]]),
+        lies(parts=[[WEIGHTS, [0, 0], [4, 5]], [WEIGHTS, [4, 0], [3, 5]]]),
+    ],
+)
+def test_a_list_of_tensors_that_is_not_that_of_the_files_is_refused(tmp_path, change):
+    model, optimizer = trained()
+    place = save(tmp_path, state(), model, optimizer, keep=2)
+    change(place)
+    with pytest.raises(CheckpointError, match="written by another model"):
+        Checkpoint(place).restore(model, optimizer)
+
+
+def test_the_format_before_is_read(tmp_path):
+    """One process wrote two files, without a list of their tensors."""
+    model, optimizer = trained()
+    place = save(tmp_path, state(), model, optimizer, keep=2)
+    content = json.loads((place / "state.json").read_text().split("\n", 1)[1])
+    del content["tensors"]
+    hashes = {}
+    tensors = {kind: Checkpoint(place).read(kind) for kind in ("weights", "optimizer")}
+    for kind, found in tensors.items():
+        file = place / f"{kind}.safetensors"
+        save_file(found, file)
+        hashes[file.name] = hashlib.sha256(file.read_bytes()).hexdigest()
+    rewritten(place, json.dumps({**content, "sha256": hashes, "format": 2}))
+    other, moments = trained(seed=1)
+    Checkpoint(place).restore(other, moments)
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, other.state_dict()[key]), key
+    for weight, own in zip(model.parameters(), other.parameters(), strict=True):
+        for key, value in optimizer.state.get(weight, {}).items():
+            assert torch.equal(value, moments.state[own][key]), key

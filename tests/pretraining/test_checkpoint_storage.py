@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from typing_extensions import override
 
 from isoglot.pretraining import checkpoint_storage
 from isoglot.pretraining.checkpoint import Checkpoint
@@ -135,8 +136,8 @@ def save_and_load(accelerator: Accelerator, folder: Path, all_cases: list[Case])
     meshes["2x2"] = DeviceMesh("cpu", [[0, 1], [2, 3]])
     groups = {name: dist.new_group(one.mesh.flatten().tolist()) for name, one in meshes.items()}
     for case in all_cases:
-        checkpoint_storage.SHARE_BYTES = case.share_bytes
-        checkpoint_storage.MAX_FILE_BYTES = case.file_bytes
+        sizes = {"SHARE_BYTES": case.share_bytes, "MAX_FILE_BYTES": case.file_bytes}
+        vars(checkpoint_storage).update(sizes)
         place = folder / str(case.seed)
         processes, ways = case.saved
         mesh = meshes[processes]
@@ -205,6 +206,7 @@ class Layers(nn.Module):
         self.head.weight = self.embedding.weight
         self.register_buffer("queue", torch.randn(5, 3))
 
+    @override
     def forward(self, ids: Tensor) -> Tensor:
         states = self.embedding(ids)
         for layer in self.layers:
@@ -222,10 +224,8 @@ def trained(name: str, mesh: DeviceMesh | None, seed: int, steps: int = 0) -> An
             fully_shard(layer, mesh=mesh)
         fully_shard(module, mesh=mesh)
     memory = MemoryConfig(moments="int8") if name == "int8" else None
-    kind = "lamb" if name == "lamb" else "adamw"
-    optimizer = make_optimizer(
-        module.parameters(), OptimizerConfig(name=kind, learning_rate=0.01), memory
-    )
+    config = OptimizerConfig(name="lamb" if name == "lamb" else "adamw", learning_rate=0.01)
+    optimizer = make_optimizer(module.parameters(), config, memory)
     for step in range(steps):
         update(module, optimizer, step)
     return module, optimizer
@@ -293,6 +293,7 @@ def share(accelerator: Accelerator, folder: Path) -> None:
     save(folder, state(), module, optimizer, keep=1, group=dist.new_group(backend="gloo"))
 
 
+@pytest.mark.slow
 def test_what_all_processes_hold_is_divided_among_them(tmp_path):
     folder = tmp_path / "run"
     group = Group(share, tmp_path, folder, processes=2)

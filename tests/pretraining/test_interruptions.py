@@ -124,7 +124,8 @@ def test_a_worker_that_ends_while_its_batch_is_read(error, told, monkeypatch):
     assert "A loader worker" in str(raised.value)
 
 
-def test_lost_processes_are_told_and_other_errors_left_alone():
+def test_lost_processes_are_told_and_other_errors_left_alone(monkeypatch):
+    monkeypatch.setattr("isoglot.pretraining.interruptions._LOSS_SECONDS", 0.0)
     lost = RuntimeError("[..gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]")
     with pytest.raises(InterruptedRunError, match="has not answered or has ended"):  # noqa: SIM117
         with explained_interruptions(2):

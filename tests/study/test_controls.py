@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from isoglot.batching.loader import open_streams
 from isoglot.pretraining.config import objectives_of, objectives_to_fit
 from isoglot.recipe import load_recipe
@@ -62,7 +64,7 @@ def test_a_control_reads_exactly_the_pairs_of_its_recipe(corpus):
 
 def rows_of(pairs) -> list[int]:
     """The rows of the table that a slice reads."""
-    return list(range(pairs.num_examples)) if pairs.rows is None else pairs.rows.tolist()
+    return pairs.kept.rows(np.arange(pairs.num_examples)).tolist()
 
 
 def replace_must_fit(recipe):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from isoglot.batching.mixture import OpenStream
     from isoglot.batching.streams.base import LanguageSlice
-    from isoglot.types import BoolArray, IntArray
+    from isoglot.types import BoolArray, IntArray, LongArray
 
 MAX_SHARE = 0.1
 """Share of dropped examples above which the note is a warning."""
@@ -51,19 +51,56 @@ class Limit(NamedTuple):
 
 def count_dropped(limits: Sequence[Limit]) -> tuple[Dropped, ...]:
     """The examples that each limit drops, those of the limits before it not counted again."""
-    found = []
-    left = np.ones(len(limits[0].good), np.bool_)
-    for limit in limits:
-        count = int(np.count_nonzero(left & ~limit.good))
-        if count:
-            enough = None
-            if limit.lengths is not None and 100 * np.mean(limit.good) < _KEPT_PERCENT:
-                enough = int(np.percentile(limit.lengths, _KEPT_PERCENT, method="higher"))
-            found.append(
-                Dropped(reason=limit.reason, setting=limit.setting, count=count, enough=enough)
-            )
-        left &= limit.good
-    return tuple(found)
+    counter = DropCounter()
+    counter.add(limits)
+    return counter.result()
+
+
+class DropCounter:
+    """Counts dropped examples some at a time; each time the same limits are given."""
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._limits: tuple[Limit, ...] = ()
+        self._dropped: list[int] = []
+        self._good: list[int] = []
+        self._of_length: list[LongArray] = []
+        """Examples of each length."""
+
+    def add(self, limits: Sequence[Limit]) -> None:
+        """Count more examples."""
+        if not self._limits:
+            self._limits = tuple(limits)
+            self._dropped, self._good = [0] * len(limits), [0] * len(limits)
+            self._of_length = [np.zeros(1, np.int64) for _ in limits]
+        left = np.ones(len(limits[0].good), np.bool_)
+        self._total += len(left)
+        for number, limit in enumerate(limits):
+            self._dropped[number] += int(np.count_nonzero(left & ~limit.good))
+            self._good[number] += int(np.count_nonzero(limit.good))
+            if limit.lengths is not None:
+                before = self._of_length[number]
+                counts = np.bincount(limit.lengths, minlength=len(before))
+                counts[: len(before)] += before
+                self._of_length[number] = counts
+            left &= limit.good
+
+    def result(self) -> tuple[Dropped, ...]:
+        """The examples that each limit drops, those of the limits before it not counted again."""
+        found = []
+        for limit, count, good, of_length in zip(
+            self._limits, self._dropped, self._good, self._of_length, strict=True
+        ):
+            if count:
+                enough = None
+                if limit.lengths is not None and 100 * good / self._total < _KEPT_PERCENT:
+                    # the least length that so many percent of the examples do not exceed
+                    place = np.ceil((self._total - 1) * _KEPT_PERCENT / 100)
+                    enough = int(np.searchsorted(np.cumsum(of_length), place, "right"))
+                found.append(
+                    Dropped(reason=limit.reason, setting=limit.setting, count=count, enough=enough)
+                )
+        return tuple(found)
 
 
 class DropNote(NamedTuple):

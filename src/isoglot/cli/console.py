@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -20,6 +21,10 @@ Row = Sequence[str]
 _PIPE_WIDTH = 200
 _LINE_SECONDS = 15.0
 """Seconds between two lines of a stage in a log, as in pre-training."""
+_QUIET_SECONDS = 30.0
+"""Seconds without news of a stage after which a log gets a line all the same."""
+_MANY = 10**7
+"""Numbers from this on are shown in millions."""
 
 
 def print_table(headings: Row, rows: Iterable[Row], *, markdown: bool = False) -> None:
@@ -65,7 +70,10 @@ def disable_progress_bars() -> None:
 
 
 class StageProgress:
-    """Progress by stage: a bar for each stage on a terminal; in a log, a line every 15 seconds."""
+    """Progress by stage: a bar for each stage on a terminal; in a log, a line every 15 seconds.
+
+    A task that takes long gives no news meanwhile: the log gets a line every 30 seconds then.
+    """
 
     def __init__(
         self,
@@ -87,39 +95,75 @@ class StageProgress:
         self._clock = clock
         self._started: dict[str, tuple[float, int]] = {}
         self._last_line = clock()
+        self._current: tuple[str, int, int | None] | None = None
+        self._lock, self._over = threading.RLock(), threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._bars = progress_bars(console, size=size)
         self._unit, self._scale = (" MB", 10**6) if size else ("", 1)
 
     def __enter__(self) -> StageProgress:
         self._bars.start()
+        if not self._console.is_terminal:
+            self._watcher.start()
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._over.set()
         self._bars.stop()
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
         """Report that `done` of `total` units of a stage are finished."""
-        if stage not in self._tasks:
-            self._tasks[stage] = self._bars.add_task(stage, total=total)
-            self._started[stage] = self._clock(), done
-            if not self._console.is_terminal:
-                self._print(f"{stage} ...")
-        elif not self._console.is_terminal and self._clock() - self._last_line >= _LINE_SECONDS:
-            self._print(f"{stage}: {self._status(stage, done, total)}")
-        self._bars.update(self._tasks[stage], completed=done, total=total)
+        with self._lock:
+            if stage not in self._tasks:
+                self._tasks[stage] = self._bars.add_task(stage, total=total)
+                self._started[stage] = self._clock(), done
+                if not self._console.is_terminal:
+                    self._print(f"{stage} ...")
+            elif not self._console.is_terminal and self._since_line() >= _LINE_SECONDS:
+                self._print(f"{stage}: {self._status(stage, done, total)}")
+            self._bars.update(self._tasks[stage], completed=done, total=total)
+            self._current = (stage, done, total)
+
+    def _watch(self) -> None:
+        while not self._over.wait(1.0):
+            self.remind()
+
+    def remind(self) -> None:
+        """Print how far the present stage is, if the log has had no line for a while."""
+        with self._lock:
+            if self._current is None or self._since_line() < _QUIET_SECONDS:
+                return
+            stage, done, total = self._current
+            if done != total:
+                self._print(f"{stage}: {self._status(stage, done, total)}")
+
+    def _since_line(self) -> float:
+        return self._clock() - self._last_line
 
     def _print(self, line: str) -> None:
         self._console.print(line, highlight=False, soft_wrap=True)
         self._last_line = self._clock()
 
     def _status(self, stage: str, done: int, total: int | None) -> str:
-        """How far a stage is, and the time left at its speed until now."""
+        """How far a stage is, its speed until now and the time left at that speed."""
         from isoglot.progress import duration
 
-        shown = f"{done // self._scale:,}"
-        if not total:
-            return f"{shown}{self._unit}"
         started, before = self._started[stage]
-        seconds = (self._clock() - started) * (total - done) / max(1, done - before)
-        of = f"{shown} of {total // self._scale:,}{self._unit}"
-        return f"{of} ({100 * done / total:.0f} %), {duration(seconds)} left"
+        seconds = self._clock() - started
+        of = f"{self._shown(done)}{'' if total else self._unit}"
+        if total:
+            of += f" of {self._shown(total)}{self._unit} ({100 * done / total:.0f} %)"
+        if done <= before:
+            return f"{of}, {duration(seconds)} so far"
+        rate = (done - before) / max(seconds, 1e-9)
+        left = f", {duration((total - done) / rate)} left" if total else ""
+        return f"{of}, {self._shown(rate, exact=False)}{self._unit}/s{left}"
+
+    def _shown(self, number: float, *, exact: bool = True) -> str:
+        """A number of units; from ten million on in millions. Speeds below ten have two digits."""
+        number /= self._scale
+        if number >= _MANY:
+            return f"{number / 1e6:,.0f} M"
+        return (
+            f"{int(number):,}" if exact else f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+        )

@@ -93,10 +93,10 @@ def pretrain(
     from isoglot.api import pretrain as run
     from isoglot.cli.console import disable_progress_bars, print_table
     from isoglot.errors import RecipeError
-    from isoglot.pretraining.interruptions import STOPPED_EXIT_CODE, exit_at_signals
+    from isoglot.pretraining.interruptions import exit_at_signals
+    from isoglot.pretraining.liveness import STOPPED_EXIT_CODE
     from isoglot.pretraining.measuring import process_start
 
-    exit_at_signals()
     disable_progress_bars()
     console = TerminalConsole(stderr=True)
     if processes is not None and not estimate:
@@ -116,16 +116,17 @@ def pretrain(
             print_table(("", ""), found.rows())
             _print_notes(found.notes(), console)
         return
-    outcome = run(
-        recipe,
-        corpus,
-        out,
-        settings=settings,
-        resume=resume,
-        hours=hours,
-        started=process_start(),
-        console=console,
-    )
+    with exit_at_signals():
+        outcome = run(
+            recipe,
+            corpus,
+            out,
+            settings=settings,
+            resume=resume,
+            hours=hours,
+            started=process_start(),
+            console=console,
+        )
     if os.environ.get("RANK", "0") == "0":  # only the first process prints
         _print_outcome(outcome, console)
     if not outcome.finished:

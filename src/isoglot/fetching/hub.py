@@ -42,6 +42,8 @@ class HubDataset:
     license: str
     files: tuple[tuple[str, Remote], ...]
     """Path in the repository -> address, size and hash."""
+    revision: str = "main"
+    """The commit that the files are of."""
 
 
 def ask_hub(repo: str, config: FetchConfig, revision: str | None = None) -> HubDataset:
@@ -74,7 +76,9 @@ def ask_hub(repo: str, config: FetchConfig, revision: str | None = None) -> HubD
     card = info.card_data
     said = card.get("license") if card is not None else None
     named = ", ".join(map(str, said)) if isinstance(said, list) else str(said or "unstated")
-    return HubDataset(repo=repo, license=f"{named} ({page})", files=tuple(files))
+    return HubDataset(
+        repo=repo, license=f"{named} ({page})", files=tuple(files), revision=info.sha or "main"
+    )
 
 
 @contextmanager

@@ -222,8 +222,8 @@ class Objective(ABC):
     def compares_examples(self) -> bool:
         """Does its loss compare the examples of a micro-batch with each other?
 
-        In-batch negatives and batch normalization do: how a step is split changes the loss then,
-        and `batch.micro_rows: auto` leaves a step in one piece.
+        How a step is split changes the loss then, and `batch.micro_rows: auto` leaves a step in one
+        piece. An objective that compares those of a whole step (`StepModule`) does not.
         """
         return False
 

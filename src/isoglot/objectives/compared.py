@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree
 from typing_extensions import override
 
 from isoglot.objectives.base import ForwardResult, LossSum, ObjectiveModule
@@ -53,9 +54,21 @@ class Compared:
         states = {name: one.detach() for name, one in self.states.items()}
         return replace(self, states=states, token_loss=None)
 
+    def without_examples(self) -> Compared:
+        """The same tensors without rows."""
+        kinds = (self.states, self.shared, self.local)
+        states, shared, local = ({name: one[:0] for name, one in of.items()} for of in kinds)
+        return Compared(states=states, shared=shared, local=local)
+
     def of_own(self, rows: Tensor) -> Tensor:
         """Of rows (n, ...) those of the examples whose loss this process computes."""
         return rows if self.own is None else rows[self.own]
+
+
+# FSDP looks for tensors with a gradient in what a module gives
+_pytree.register_dataclass(
+    Compared, field_names=["states", "shared", "local", "own", "token_loss", "whole_step"]
+)
 
 
 class StepModule(ObjectiveModule):
@@ -180,6 +193,11 @@ class StepLoss:
         if self.token_factor is None or micro.token_loss is None:
             return 0.0
         return self.token_factor.to(micro.token_loss.dtype) * micro.token_loss
+
+
+_pytree.register_dataclass(
+    StepLoss, field_names=["loss", "gradients", "weights_loss", "token_factor"]
+)
 
 
 def zero_with_gradient(tensors: Sequence[Tensor], gradients: Sequence[Tensor]) -> Tensor:

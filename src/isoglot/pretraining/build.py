@@ -23,6 +23,7 @@ from isoglot.corpus import Corpus
 from isoglot.folders import model_folder
 from isoglot.objectives.base import Objective
 from isoglot.pretraining.config import PretrainConfig, objectives_of, objectives_to_fit
+from isoglot.pretraining.distributed import check_processes
 from isoglot.pretraining.export import Exporter
 from isoglot.pretraining.measuring import RunMeasurer
 from isoglot.pretraining.memory_saving import build_device, save_memory
@@ -100,7 +101,7 @@ def build_run(
 ) -> RunContext:
     """Build what a run needs before its first stage; open numbers are found, or its plan's."""
     check_corpus(config, corpus)
-    config.distributed.num_parts(accelerator.num_processes)  # refuses groups that do not divide
+    check_processes(config, accelerator.num_processes)
     asked = config
     if not accelerator.is_main_process:
         console = Console(quiet=True)

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
 
 
+T = TypeVar("T")
 FORMAT = 3
 _ONE_PROCESS_FORMAT = 2
 """The format before: written by one process, without a list of tensors. It is still read."""
@@ -118,16 +120,9 @@ class Checkpoint:
         With a group of processes, all of them call this, and each hashes some of the files.
         """
         self.place, self._group = place, group
-        error: CheckpointError | None = None
-        try:
-            self._content = _verify(place, group)
-            self.state, self._tensors = _understood(place, self._content)
-        except CheckpointError as found:
-            error = found
-        said = [one for one in gathered(error and (type(error), str(error)), group) if one]
-        if said:
-            kind, message = said[0]
-            raise kind(message)
+        self._content = _agreed(lambda: _verify(place, group), group)
+        found = _agreed(lambda: _understood(place, self._content), group)
+        self.state, self._tensors = found
 
     def restore(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Load its tensors into the module and the optimizer."""
@@ -175,6 +170,21 @@ class Checkpoint:
             ) from error
         except (RuntimeError, *_WRONG_CONTENT) as error:
             raise CheckpointError(f"{self.place} was written by another model: {error}") from error
+
+
+def _agreed(work: Callable[[], T], group: ProcessGroup | None) -> T:
+    """The result of a function; an error of one process is raised on all."""
+    result: T | None = None
+    error: CheckpointError | None = None
+    try:
+        result = work()
+    except CheckpointError as found:
+        error = found
+    said = [one for one in gathered(error, group) if one is not None]
+    if said:
+        raise said[0]
+    assert result is not None
+    return result
 
 
 _WRONG_CONTENT = (SafetensorError, OSError, AttributeError, KeyError, TypeError, ValueError)
@@ -250,7 +260,7 @@ def _check_sizes(
     for found in tensors.values():
         for one in found.values():
             for part in one.parts:
-                needed[part.file] += torch.Size(part.sizes).numel() * one.dtype.itemsize
+                needed[part.file] += math.prod(part.sizes) * one.dtype.itemsize
     for file, size in needed.items():
         if file not in hashes or size > (place / file).stat().st_size:
             raise ValueError(f"{file} is too short, or has no hash")

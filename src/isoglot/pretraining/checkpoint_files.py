@@ -113,7 +113,8 @@ class SavedTensor:
 
     def check(self) -> None:
         """A `ValueError` unless the parts fill the tensor, one after the other."""
-        if any(len(p.offsets) != len(self.shape) != len(p.sizes) for p in self.parts):
+        dims = {len(one) for part in self.parts for one in (part.offsets, part.sizes)}
+        if dims - {len(self.shape)}:
             raise ValueError("a part has other dimensions than its tensor")
         cut = {
             dim

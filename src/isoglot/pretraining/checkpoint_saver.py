@@ -147,8 +147,8 @@ class CheckpointSaver:
         try:
             plan_and_copy(tensors, writer, self.group)
         except CheckpointException as error:
+            _abandon(stack)
             failure = first_failure(error)
-            _abandon(stack, failure)
             if not isinstance(failure, OSError | CheckpointError):
                 raise
             raise self._error(place, failure) from error
@@ -191,11 +191,11 @@ class CheckpointSaver:
             refused = self._error(place, error)
         everyone = gathered((hashes, refused), self.group)
         refused = next((one for _, one in everyone if one is not None), None)
-        if is_main:
+        if is_main and refused is not None:
+            _abandon(stack)
+        elif is_main:
             try:
                 with stack:
-                    if refused is not None:
-                        raise refused
                     content["sha256"] = {k: v for own, _ in everyone for k, v in own.items()}
                     content["tensors"] = _contents(writer)
                     self._finish(place, content)
@@ -247,10 +247,14 @@ def _contents(writer: SafetensorsWriter) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _abandon(stack: ExitStack, error: BaseException) -> None:
-    """Leave a context as if the error had been raised in it."""
-    with suppress(type(error)), stack:
-        raise error
+class _AbandonedError(Exception):
+    """A checkpoint is not finished."""
+
+
+def _abandon(stack: ExitStack) -> None:
+    """Leave the context of a new folder so that it is removed."""
+    with suppress(_AbandonedError), stack:
+        raise _AbandonedError
 
 
 class _Background(threading.Thread):

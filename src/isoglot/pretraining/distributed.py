@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
     from torch.distributed.device_mesh import DeviceMesh
 
+    from isoglot.pretraining.config import PretrainConfig
     from isoglot.pretraining.train_module import TrainModule
 
 Strategy = Literal["ddp", "fsdp", "hsdp"]
@@ -84,14 +85,15 @@ class DistributedConfig:
             return num_processes
         local = int(os.environ.get("LOCAL_WORLD_SIZE", num_processes))
         number = self.shard_processes or local
-        if number == 1 or num_processes % number:
-            of_node = "" if self.shard_processes else ", which a node has"
+        if number == 1:
+            raise RecipeError(
+                "distributed.strategy: hsdp splits the model over the processes of a node, and "
+                "this one has one. Set distributed.shard_processes, or strategy: fsdp."
+            )
+        if num_processes % number:
             raise RecipeError(
                 f"distributed.shard_processes: {num_processes} processes do not divide into groups "
-                f"of {number}{of_node}. Set it to a number from 2 on that divides {num_processes}."
-                if number > 1
-                else "distributed.strategy: hsdp: a node has one process, so there is nothing to "
-                "split inside of a node. Set distributed.shard_processes, or strategy: fsdp."
+                f"of {number}. Set it to a number from 2 on that divides {num_processes}."
             )
         return number
 
@@ -103,6 +105,18 @@ class DistributedConfig:
                 "the whole model. Start several: torchrun --nproc-per-node=N."
             )
         return None
+
+
+def check_processes(config: PretrainConfig, num_processes: int) -> None:
+    """Refuse what cannot be with so many processes, before anything is built."""
+    shared = config.distributed
+    shared.num_parts(num_processes)
+    if shared.shards(num_processes) and config.batch.micro_rows == "auto":
+        raise RecipeError(
+            f"batch.micro_rows: auto tries rows on each process by itself, and "
+            f"distributed.strategy: {shared.strategy} splits the model over {num_processes} "
+            "processes. Set batch.micro_rows to a number; --estimate tells what it needs."
+        )
 
 
 def share_module(

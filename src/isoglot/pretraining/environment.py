@@ -28,7 +28,12 @@ _UNSUPPORTED = {
     "ACCELERATE_USE_PARALLELISM_CONFIG": "tensor or context parallelism",
     "ACCELERATE_USE_TP": "tensor parallelism",
 }
-"""Variables that ask accelerate for what training does not support."""
+"""Variables that ask accelerate for what is not its to decide, or not supported."""
+_INSTEAD = {
+    "ACCELERATE_USE_FSDP": "Set --set distributed.strategy=fsdp instead.",
+    "ACCELERATE_USE_DEEPSPEED": "Set --set distributed.strategy=fsdp for what its ZeRO does.",
+}
+"""What to do instead."""
 _ACCUMULATION = "ACCELERATE_GRADIENT_ACCUMULATION_STEPS"
 _LENGTH = 250
 """Characters of a setting that trackers accept."""
@@ -45,10 +50,11 @@ def check_environment(trackers: Sequence[str]) -> None:
             )
     for variable, what in _UNSUPPORTED.items():
         if os.environ.get(variable, "").lower() in ("1", "true", "yes", "on", "y", "t"):
+            instead = _INSTEAD.get(variable, "It is not supported.")
             raise IsoglotError(
-                f"{variable}={os.environ[variable]} asks for {what}, which is not supported: every "
-                "process holds the whole model (DDP). Launch with torchrun, or with accelerate "
-                "launch and a configuration without it."
+                f"{variable}={os.environ[variable]} asks accelerate for {what}, and the recipe "
+                f"decides how processes share the model (distributed.strategy). {instead} Launch "
+                "with torchrun, or with accelerate launch and a configuration without it."
             )
     if os.environ.get(_ACCUMULATION, "1") not in ("", "1"):
         raise IsoglotError(

@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from isoglot.pretraining.liveness import InterruptedRunError, lost_process
+from isoglot.pretraining.liveness import STOPPED_EXIT_CODE, InterruptedRunError, lost_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,26 +22,35 @@ if TYPE_CHECKING:
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 """Signals that save a checkpoint and end the run."""
-STOPPED_EXIT_CODE = 75
-"""Of a command that a signal has stopped and that can go on (EX_TEMPFAIL of sysexits.h)."""
 GRACE_SECONDS = 5.0
 """Signals that follow the first within this time are repetitions of it."""
 _CHILD_SECONDS = 2.0
 """Most time until the signal of a process that has ended arrives."""
 
 
-def exit_at_signals() -> None:
-    """Outside of training, SIGTERM and SIGUSR1 end this process with its exit code for a stop.
+@contextmanager
+def exit_at_signals() -> Iterator[None]:
+    """In the block, SIGTERM and SIGUSR1 outside of training end this process as a stop (75).
 
     There is nothing to save: no step was taken yet, or the last one has a checkpoint. Locks are
-    released. Ctrl-C interrupts, as everywhere.
+    released. Ctrl-C interrupts, as everywhere. A launcher also sends SIGTERM when another process
+    has failed: that one's end is told by `liveness.py`, and is no stop.
     """
 
     def end(_: int, __: FrameType | None) -> None:
-        raise SystemExit(STOPPED_EXIT_CODE)
+        loss = lost_process(wait_seconds=_LOSS_SECONDS)
+        if loss is None or loss.stopped:
+            raise SystemExit(STOPPED_EXIT_CODE)
 
-    for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, end)
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGUSR1)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class StopSignal:
@@ -153,9 +162,9 @@ def explained_interruptions(num_processes: int) -> Iterator[None]:
             raise
         looks_lost = _LOST.search(str(error)) is not None
         if loss := lost_process(wait_seconds=_LOSS_SECONDS if looks_lost else 0.0):
-            raise InterruptedRunError(loss.describe()) from error
+            raise loss.error() from error
         if looks_lost:
-            raise InterruptedRunError(_unanswered(error)) from error
+            raise InterruptedRunError(_unanswered(error), exit_code=1) from error
         raise
 
 

@@ -28,7 +28,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch.distributed
 from typing_extensions import override
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
     from torch.distributed import Store  # type: ignore[attr-defined]
 
+STOPPED_EXIT_CODE = 75
+"""Of a command that a signal has stopped and that can go on (EX_TEMPFAIL of sysexits.h)."""
 _GRACE_SECONDS = 5.0
 """Time for this process to end by itself once another one is lost; then it is ended."""
 _CONNECT_SECONDS = 60.0
@@ -55,6 +57,11 @@ _LINE_BYTES = 4096
 class InterruptedRunError(IsoglotError):
     """A process that the run needs has ended; the last checkpoint is intact."""
 
+    def __init__(self, message: str, *, exit_code: int | None = None) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        """With this code the command leaves at once: cleaning up would wait for the lost one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
@@ -64,6 +71,17 @@ class Loss:
     host: str
     reason: str | None = None
     """Its own error; none if it could not say any more."""
+    stopped: bool = False
+    """Has a signal ended it before it could train?"""
+
+    @property
+    def exit_code(self) -> int:
+        """That of the processes that end because of it."""
+        return STOPPED_EXIT_CODE if self.stopped else 1
+
+    def error(self) -> InterruptedRunError:
+        """The error for the others."""
+        return InterruptedRunError(self.describe(), exit_code=self.exit_code)
 
     def describe(self) -> str:
         """The sentence for the others."""
@@ -94,8 +112,9 @@ def watched_processes(accelerator: Accelerator) -> Iterator[None]:
     try:
         yield
     except SystemExit as end:
-        # 1: another process has said why, to all; otherwise a signal has ended this one
-        watch.leave(None if end.code == 1 else "a signal has stopped it before the first step")
+        stopped = end.code == STOPPED_EXIT_CODE  # otherwise another one has said why, to all
+        reason = "a signal has stopped it while it was not training"
+        watch.leave(reason if stopped else None, stopped=stopped)
         raise
     except BaseException as error:
         watch.leave(str(error).strip().split("\n")[0][:1000] or type(error).__name__)
@@ -125,7 +144,7 @@ def raise_if_lost() -> None:
         InterruptedRunError: one has.
     """
     if (loss := lost_process()) is not None:
-        raise InterruptedRunError(loss.describe())
+        raise loss.error()
 
 
 class _Watch(threading.Thread):
@@ -143,9 +162,9 @@ class _Watch(threading.Thread):
         self._peers: dict[socket.socket, tuple[int, str]] = {}
         _close_in_forked_children()
 
-    def leave(self, reason: str | None) -> None:
+    def leave(self, reason: str | None, *, stopped: bool = False) -> None:
         """Tell the others that this process leaves, and whether because of an error."""
-        said = {"left": True} if reason is None else {"reason": reason}
+        said = {"left": True} if reason is None else {"reason": reason, "stopped": stopped}
         self._left.set()
         for peer in list(self._peers):
             _send(peer, said | {"rank": self.rank, "host": self.host})
@@ -172,7 +191,7 @@ class _Watch(threading.Thread):
         sys.stderr.write(f"isoglot: {self.lost.describe()}\n")
         sys.stderr.flush()
         release_locks()
-        os._exit(1)
+        os._exit(self.lost.exit_code)
 
     def _watch(self) -> None:
         raise NotImplementedError
@@ -197,9 +216,11 @@ class _Watch(threading.Thread):
         self._drop(peer)
         if said.get("left") or self._left.is_set():
             return None
-        reason = said.get("reason")
         return Loss(
-            rank=int(said.get("rank", rank)), host=str(said.get("host", host)), reason=reason
+            rank=int(said.get("rank", rank)),
+            host=str(said.get("host", host)),
+            reason=said.get("reason"),
+            stopped=bool(said.get("stopped")),
         )
 
 
@@ -277,7 +298,7 @@ def _send(peer: socket.socket, said: dict[str, object]) -> None:
         peer.sendall(json.dumps(said).encode()[: _LINE_BYTES - 1] + b"\n")
 
 
-def _receive(peer: socket.socket) -> dict[str, str]:
+def _receive(peer: socket.socket) -> dict[str, Any]:
     """One message; empty if the connection was closed, or what came is none."""
     line = b""
     try:

@@ -24,6 +24,7 @@ from isoglot.atomic import replace_file
 from isoglot.errors import IsoglotError, LockedError, WriteError
 from isoglot.locks import lock_folder
 from isoglot.pretraining.distributed import share_module
+from isoglot.pretraining.rendezvous import init_method
 from isoglot.pretraining.waiting import wait_for_all
 
 if TYPE_CHECKING:
@@ -46,15 +47,16 @@ def make_accelerator(config: PretrainConfig, folder: Path) -> Accelerator:
         mixed_precision="bf16" if bf16 else "no",
         log_with=list(config.logging.trackers) or None,
         project_dir=folder,
-        kwargs_handlers=[InitProcessGroupKwargs(timeout=_timeout(config))],
+        kwargs_handlers=[_process_group(config)],
     )
     if accelerator.num_processes > 1:
         _destroy_process_group_at_exit()
     return accelerator
 
 
-def _timeout(config: PretrainConfig) -> timedelta:
-    return timedelta(minutes=config.distributed.timeout_minutes)
+def _process_group(config: PretrainConfig) -> InitProcessGroupKwargs:
+    limit = timedelta(minutes=config.distributed.timeout_minutes)
+    return InitProcessGroupKwargs(init_method=init_method(), timeout=limit)
 
 
 def compiles(config: PretrainConfig, device: torch.device) -> bool:

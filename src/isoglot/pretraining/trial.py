@@ -23,6 +23,7 @@ from accelerate.utils import broadcast_object_list
 from rich.console import Console
 
 from isoglot.corpus import Corpus
+from isoglot.pretraining.accumulation import compared_over_step
 from isoglot.pretraining.build import build_run
 from isoglot.pretraining.checkpoint_saver import CheckpointSaver
 from isoglot.pretraining.costs import RunCosts, StageCosts
@@ -57,8 +58,8 @@ _WHOLE_STEP = 4
 calculated: a step takes a + b × micro-batches."""
 _WARMUP_STEPS = 2
 """Steps that are not timed: the first one compiles, allocates and starts loader workers."""
-_SOME = 3
-"""Micro-batches of the longer of the two."""
+_FEW, _SOME = 1, 3
+"""Micro-batches of the two."""
 _MIN_STEPS, _MAX_STEPS = 3, 2000
 _FOREVER = 10**9
 _UNINTERRUPTED = StepSchedule(last_step=_FOREVER, validate_every=0, save_every=0, export_every=0)
@@ -206,16 +207,19 @@ class Trial:
         number = shape.rows // at_once
         if number <= _WHOLE_STEP:
             return self._timed(run, stage, opened, shape.rows, seconds)
-        one = self._timed(run, stage, opened, at_once, seconds / 4)
-        some = self._timed(run, stage, opened, _SOME * at_once, seconds)
-        micro_batch = (min(some.seconds) - min(one.seconds)) / (_SOME - 1)
+        few, more = _FEW, _SOME
+        if compared_over_step(run.module, stage.objectives):
+            few, more = few + 1, more + 1  # only several micro-batches have a second pass
+        one = self._timed(run, stage, opened, few * at_once, seconds / 4)
+        some = self._timed(run, stage, opened, more * at_once, seconds)
+        micro_batch = (min(some.seconds) - min(one.seconds)) / (more - few)
         if micro_batch <= 0:  # noise
-            micro_batch = min(some.seconds) / _SOME
+            micro_batch = min(some.seconds) / more
         micro_batch *= mean(some.seconds) / min(some.seconds)
         return _StepTimes(
-            first_seconds=some.first_seconds + (number - _SOME) * micro_batch,
-            seconds=[taken + (number - _SOME) * micro_batch for taken in some.seconds],
-            tokens=some.tokens * number / _SOME,
+            first_seconds=some.first_seconds + (number - more) * micro_batch,
+            seconds=[taken + (number - more) * micro_batch for taken in some.seconds],
+            tokens=some.tokens * number / more,
         )
 
     def _timed(

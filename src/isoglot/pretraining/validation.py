@@ -16,6 +16,8 @@ from isoglot.batching.loader import Loader, open_streams
 from isoglot.batching.mixture import key_of
 from isoglot.batching.streams.base import OverlongError
 from isoglot.models.sharding import runs_together
+from isoglot.pretraining.accumulation import compared_over_step
+from isoglot.pretraining.heldout_contrast import heldout_contrast
 from isoglot.pretraining.heldout_retrieval import HeldoutRetrieval
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
     from isoglot.batching.streams import StreamConfig
+    from isoglot.objectives.base import LossSum
     from isoglot.pretraining.build import RunContext
     from isoglot.pretraining.config import StageConfig
     from isoglot.pretraining.early_stopping import Metric
@@ -94,16 +97,19 @@ class Validation:
         together = runs_together(module)
         sums = torch.zeros(len(self._loaders), 2 + len(_METRICS), dtype=torch.float64)
         for number, (name, _, _, loader) in enumerate(self._loaders):
+            if compared_over_step(module, [name]):
+                batches = loader.single_pass_together(self._max_examples)
+                compared, count = heldout_contrast(module, name, batches, self._accelerator)
+                if compared is not None:
+                    sums[number] = _row(compared, count)
+                continue
             for batch, is_own in loader.single_pass_together(self._max_examples):
                 if not (is_own or together):
                     continue
                 with self._accelerator.autocast():
                     found = module(batch.to(self._accelerator.device))[name]
-                if not is_own:
-                    continue
-                metrics = [float(found.metrics.get(metric, math.nan)) for metric in _METRICS]
-                row = [float(found.total), batch.num_targets[name], *metrics]
-                sums[number] += torch.tensor(row, dtype=torch.float64)
+                if is_own:
+                    sums[number] += _row(found, batch.num_targets[name])
         return sums
 
     def _scores(self, sums: torch.Tensor) -> dict[str, float]:
@@ -128,6 +134,12 @@ class Validation:
             return {f"valid/{label}/perplexity": math.exp(min(row[0], 50.0))}
         named = zip(("loss", *_METRICS), row, strict=True)
         return {f"valid/{label}/{name}": value for name, value in named if not math.isnan(value)}
+
+
+def _row(found: LossSum, count: int) -> torch.Tensor:
+    """(2 + metrics,) the sum of losses, the number of targets, and the sum of each metric."""
+    metrics = [float(found.metrics.get(metric, math.nan)) for metric in _METRICS]
+    return torch.tensor([float(found.total), count, *metrics], dtype=torch.float64)
 
 
 def _heldout_loader(context: RunContext, name: str, stream: StreamConfig) -> Loader | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from isoglot.errors import FetchError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -24,7 +26,14 @@ def as_url(name: str | Path) -> str | None:
     return None if match is None else f"{match[1]}://{text[match.end() :]}"
 
 
-def is_streamed(name: str) -> bool:
-    """Whether an input is a URL that is read where it lies; archives are fetched and unpacked."""
-    url = as_url(name)
-    return url is not None and not _ARCHIVE.search(url.partition("?")[0].lower())
+def is_streamed(url: str) -> bool:
+    """Whether the files of a URL are read where they lie; archives of the web are fetched.
+
+    Raises:
+        FetchError: it is an archive in another store.
+    """
+    if not _ARCHIVE.search(url.partition("?")[0].lower()):
+        return True
+    if url.startswith(("http://", "https://")):
+        return False
+    raise FetchError(f"{url}: is an archive. Unpack it there, and name the files in it.")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from isoglot.batching.loader import open_streams
 from isoglot.batching.streams import ParallelStream, TextStream
-from isoglot.batching.streams.text import _blocks
+from isoglot.batching.streams.blocks import find_blocks
 from isoglot.corpus import Corpus
 from isoglot.corpus.pipeline.run import prepare
 from isoglot.errors import CorpusError
@@ -25,6 +25,16 @@ def opened(corpus, config, row_length=64, split="train"):
     ]
 
 
+def lengths_of(examples):
+    number = examples.num_examples
+    return examples.sizes(np.arange(number), np.zeros(number))[:, 0]
+
+
+def rows_of(examples):
+    """The rows of the table that a slice of pairs reads."""
+    return examples.kept.rows(np.arange(examples.num_examples))
+
+
 def of_any_text(test):
     """Sentences of any lengths, in documents of any size."""
     given_text = given(
@@ -40,7 +50,7 @@ def of_any_text(test):
 def test_blocks_hold_every_token_once_and_keep_sentences_whole(lengths, breaks, limit, separator):
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     documents = np.cumsum(breaks[: len(lengths)]).astype(np.int32)
-    starts, stops, sizes = _blocks(offsets, documents, limit, separator, True)
+    starts, stops, sizes = find_blocks(offsets, documents, limit, separator, True)
     covered = [token for a, b in zip(starts, stops, strict=True) for token in range(a, b)]
     assert covered == list(range(offsets[-1]))
     for start, stop, size in zip(starts, stops, sizes, strict=True):
@@ -59,7 +69,7 @@ def test_blocks_hold_every_token_once_and_keep_sentences_whole(lengths, breaks, 
 def test_blocks_cut_anywhere_hold_every_token_once_and_are_full(lengths, breaks, limit, separator):
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     documents = np.cumsum(breaks[: len(lengths)]).astype(np.int32)
-    starts, stops, sizes = _blocks(offsets, documents, limit, separator, False)
+    starts, stops, sizes = find_blocks(offsets, documents, limit, separator, False)
     covered = [token for a, b in zip(starts, stops, strict=True) for token in range(a, b)]
     assert covered == list(range(offsets[-1]))
     of_token = np.repeat(documents, lengths)
@@ -82,7 +92,9 @@ def test_text_cut_anywhere_is_the_text(corpus):
         )
         assert np.array_equal(read, expected)
         assert examples.num_examples <= other.num_examples
-        assert set(examples.length[:-1]) == {62}, "a row of 64 holds 62 and the two at the edges"
+        assert set(lengths_of(examples)[:-1]) == {62}, (
+            "a row of 64 holds 62 and the two at the edges"
+        )
 
 
 def test_a_stream_of_text_reads_what_was_prepared(corpus):
@@ -102,7 +114,7 @@ def test_separators_stand_between_sentences_and_are_counted(corpus):
     found = 0
     for index in range(examples.num_examples):
         example = examples.example(index, 0.0)
-        assert len(example.ids) == len(example.sentences) == examples.length[index]
+        assert len(example.ids) == len(example.sentences) == lengths_of(examples)[index]
         assert (np.diff(example.sentences) >= 0).all()
         places = np.flatnonzero(example.ids == sep)
         assert len(places) == example.sentences[-1]
@@ -186,16 +198,13 @@ def test_short_and_long_pairs_are_left_out_and_then_the_first_are_taken(corpus):
     good = (np.minimum(first, second) >= 6) & (first + second <= 30)
     config = ParallelStream(objectives=("tlm",), languages=("aa-bb",), min_tokens=6, max_tokens=30)
     (examples,) = opened(corpus, config, row_length=256).slices
-    assert examples.rows is not None
-    assert examples.rows.tolist() == np.flatnonzero(good).tolist()
+    assert rows_of(examples).tolist() == np.flatnonzero(good).tolist()
     assert (examples.num_examples, examples.num_dropped) == (good.sum(), (~good).sum())
     (examples,) = opened(corpus, replace(config, max_pairs=5), row_length=256).slices
-    assert examples.rows is not None
-    assert examples.rows.tolist() == np.flatnonzero(good)[:5].tolist()
-    assert examples.num_dropped == (~good[: examples.rows[-1]]).sum(), (
-        "what comes after was not looked at"
-    )
-    assert examples.num_tokens == (first + second)[examples.rows].sum()
+    rows = rows_of(examples)
+    assert rows.tolist() == np.flatnonzero(good)[:5].tolist()
+    assert examples.num_dropped == (~good[: rows[-1]]).sum(), "what comes after was not looked at"
+    assert examples.num_tokens == (first + second)[rows].sum()
 
 
 @pytest.mark.parametrize("shorter", ["first", "second"])
@@ -207,8 +216,7 @@ def test_a_pair_is_short_if_either_side_is(corpus, shorter):
     for least in range(int(less[row]), int(more[row]) + 1):
         config = ParallelStream(objectives=("tlm",), languages=("aa-cc",), min_tokens=least)
         (examples,) = opened(corpus, config, row_length=256).slices
-        kept = np.arange(examples.num_examples) if examples.rows is None else examples.rows
-        assert (row in kept) == (least == less[row])
+        assert (row in rows_of(examples)) == (least == less[row])
 
 
 def test_the_first_are_counted_over_the_sources_of_a_language(tmp_path):
@@ -234,8 +242,7 @@ def test_two_pairs_run_together_in_every_order(corpus, order):
     config = ParallelStream(objectives=("tlm",), languages=("aa-cc",), order=order, mixup=True)
     (examples,) = opened(corpus, config, row_length=64).slices
     table = corpus.table("pairs", "aa-cc", "train")
-    assert examples.rows is not None
-    rows = examples.rows
+    rows = rows_of(examples)
     known = {
         side: {tuple(table.ids(side, int(row))): number for number, row in enumerate(rows)}
         for side in ("first", "second")

@@ -345,3 +345,19 @@ def test_ids_are_sorted_by_bits_as_by_comparison(number):
     kernels._sort_ids(found, number, bits)
     assert found.tolist() == sorted(ids.tolist())
     assert not bits.any()
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_changes_no_bit(tmp_path, ray_cluster, monkeypatch):
+    rng = np.random.default_rng(0)
+    text = [rng.integers(0, VOCABULARY.size, 9).tolist() for _ in range(200)]
+    corpus = write_corpus(tmp_path / "corpus", {"en": text, "de": text[::2]}, shard_tokens=100)
+    config = PairConfig(memory_mib=0.01)
+    here = count_pairs(corpus, config, tmp_path / "here")
+    monkeypatch.chdir(tmp_path)
+    there = count_pairs(corpus, config, tmp_path / "there", workers=2, cluster="auto")
+    assert len(here.keys) > 10
+    for file in sorted((tmp_path / "here").iterdir()):
+        assert (tmp_path / "there" / file.name).read_bytes() == file.read_bytes()
+    assert len(list((tmp_path / "there").iterdir())) == len(list((tmp_path / "here").iterdir()))
+    assert len(there.keys) == len(here.keys)

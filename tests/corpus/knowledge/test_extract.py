@@ -289,3 +289,17 @@ def test_an_opening_is_whole_sentences_up_to_its_limit():
     assert join_opening(["一。", "二。", "a."]) == "一。二。a."
     # a first sentence that is too long is cut off at a word
     assert join_opening(["a" * 1_990 + " " + "b" * 20, "c"]) == "a" * 1_990
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_changes_nothing(dumps, ray_cluster):
+    extract(CONFIG, dumps / "here", base=dumps)
+    extract(CONFIG, dumps / "ray", base=dumps, cluster="auto")
+    files = sorted(path.relative_to(dumps / "here") for path in (dumps / "here").rglob("*.*"))
+    assert len(files) > 10
+    for file in files:
+        if (dumps / "here" / file).is_file() and ".work" not in file.parts:
+            assert (dumps / "ray" / file).read_bytes() == (dumps / "here" / file).read_bytes()
+    (dumps / "en.xml.bz2").write_bytes(b"no dump at all")
+    with pytest.raises(CorpusError, match=r"en\.xml\.bz2"):
+        extract(CONFIG, dumps / "broken", base=dumps, cluster="auto")

@@ -18,7 +18,7 @@ from isoglot.corpus import Corpus
 from isoglot.corpus.cleaning.cleaner import DROP_REASONS
 from isoglot.corpus.deduplication.hashing import DuplicatesConfig
 from isoglot.corpus.engine.runner import Timings
-from isoglot.corpus.pipeline import stages
+from isoglot.corpus.pipeline import splitting, stages
 from isoglot.corpus.pipeline.plan import PrepareConfig
 from isoglot.corpus.pipeline.run import prepare
 from isoglot.corpus.reading.sources import SourceConfig
@@ -241,17 +241,29 @@ def test_every_dropped_line_is_written_with_its_reason(files, settings, tmp_path
 
 
 @pytest.mark.slow
-def test_a_ray_cluster_writes_the_same_bytes(files, settings, whole, tmp_path):
-    import ray
-
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
-    try:
-        prepare(settings, tmp_path / "corpus", base=files, cluster="auto")
-        broken = tmp_path / "broken.txt.gz"
-        broken.write_bytes(b"no gzip at all")
-        sources = {"s": SourceConfig(files={"en": (str(broken),)})}
-        with pytest.raises(CorpusError, match=r"broken\.txt\.gz: is damaged"):
-            prepare(usual(sources=sources), tmp_path / "none", base=files, cluster="auto")
-    finally:
-        ray.shutdown()
+def test_a_ray_cluster_writes_the_same_bytes(
+    files, settings, whole, tmp_path, monkeypatch, ray_cluster
+):
+    monkeypatch.setattr(splitting, "PART_BYTES", 2000)
+    monkeypatch.setattr(stages, "_SMALL_ROWS", 0)
+    prepare(settings, tmp_path / "corpus", base=files, cluster="auto")
     assert contents(tmp_path / "corpus") == whole
+    broken = tmp_path / "broken.txt.gz"
+    broken.write_bytes(b"no gzip at all")
+    sources = {"s": SourceConfig(files={"en": (str(broken),)})}
+    with pytest.raises(CorpusError, match=r"broken\.txt\.gz: is damaged"):
+        prepare(usual(sources=sources), tmp_path / "none", base=files, cluster="auto")
+
+
+@pytest.mark.slow
+def test_a_tokenizer_trained_on_a_ray_cluster_is_the_same(
+    files, tmp_path, ray_cluster, monkeypatch
+):
+    monkeypatch.setattr(stages, "_SMALL_TEXT_BYTES", 0)
+    chosen = usual(
+        sources={"text": SourceConfig(files={code: (f"{code}-*.txt",) for code in LANGUAGES})},
+        tokenizer=TokenizerConfig(vocab_size=400, model="bpe", max_sentences=300),
+    )
+    prepare(chosen, tmp_path / "here", base=files)
+    prepare(chosen, tmp_path / "ray", base=files, cluster="auto")
+    assert contents(tmp_path / "ray") == contents(tmp_path / "here")

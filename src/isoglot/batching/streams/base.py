@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -29,6 +30,20 @@ if TYPE_CHECKING:
 
 SequenceLength = Callable[["IntArray"], "IntArray"]
 """(n, k) sizes of examples -> (n,) tokens or positions of the longest sequence built from each."""
+
+
+_GRID = 257
+"""Sizes of one side at which the lengths of pairs are compared."""
+
+
+def key_of_lengths(sequence_length: SequenceLength, columns: int, row_length: int) -> str:
+    """Equal for objectives that make sequences of the same lengths of examples."""
+    if columns == 1:
+        sizes = np.arange(1, 2 * row_length + 2, dtype=np.int32)[:, None]
+    else:
+        side = np.unique(np.linspace(1, row_length + 1, _GRID).astype(np.int32))
+        sizes = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    return sha256(sequence_length(sizes).astype(np.int64).tobytes()).hexdigest()
 
 
 class OverlongError(CorpusError):

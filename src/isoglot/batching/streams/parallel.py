@@ -16,13 +16,22 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
-from isoglot.batching.dropped import Limit, count_dropped
-from isoglot.batching.streams.base import LanguageSlice, SequenceLength, StreamConfig
+from isoglot.batching.dropped import Limit
+from isoglot.batching.streams.base import (
+    LanguageSlice,
+    SequenceLength,
+    StreamConfig,
+    key_of_lengths,
+)
+from isoglot.batching.streams.kept_rows import Chunk, KeptRows, find_kept
 from isoglot.ranges import Range
 from isoglot.types import Pair
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from isoglot.corpus import Corpus, Table
+    from isoglot.corpus.storage.array_file import ArrayWriter
     from isoglot.corpus.storage.shards import Split
     from isoglot.types import BoolArray, FloatArray, IntArray, LongArray
 
@@ -57,7 +66,7 @@ class ParallelStream(StreamConfig):
             if table.num_rows and wanted != 0:
                 first, second = (corpus.languages.index(code) for code in language.split("-"))
                 pairs = PairSlice(source, language, table, (first, second), self)
-                pairs.filter(sequence_length, row_length, wanted)
+                pairs.choose(corpus, split, sequence_length, row_length, wanted)
                 taken[language] += pairs.num_examples
                 slices.append(pairs)
         return tuple(slices)
@@ -77,32 +86,40 @@ class PairSlice(LanguageSlice):
         self.source, self.language, self.table = source, language, table
         self.language_ids, self.config = language_ids, config
         self.num_examples = table.num_rows
-        self.rows: LongArray | None = None
+        self.kept: KeptRows | None = None
 
-    def filter(
-        self, sequence_length: SequenceLength, row_length: int, max_pairs: int | None
+    def choose(
+        self,
+        corpus: Corpus,
+        split: Split,
+        sequence_length: SequenceLength,
+        row_length: int,
+        max_pairs: int | None,
     ) -> None:
-        """Keep the first `max_pairs` pairs that are neither too long nor too short."""
+        """Find the first `max_pairs` pairs that are neither too long nor too short, or map them."""
         config = self.config
-        sizes = self._sides(np.arange(self.table.num_rows))
-        # two pairs that each fit into half a row fit into a row together
-        lengths = sequence_length(sizes * 2 if config.mixup else sizes)
-        fit = lengths <= row_length
-        limits = self._limits(sizes, lengths, row_length)
-        good = np.logical_and.reduce([limit.good for limit in limits])
-        kept = np.flatnonzero(good)[:max_pairs]
-        enough = max_pairs is not None and len(kept) == max_pairs
-        looked_at = int(kept[-1]) + 1 if enough else self.table.num_rows
-        self.num_examples = len(kept)
-        self.dropped = count_dropped(
-            [limit._replace(good=limit.good[:looked_at]) for limit in limits]
-        )
-        self.num_tokens = int(sizes[kept].sum(dtype=np.int64))
-        if not fit[:looked_at].all():
-            longest = int(np.argmax(lengths[:looked_at]))
-            config.check_overlong(self, longest, int(lengths[longest]), row_length)
-        if len(kept) < self.table.num_rows:
-            self.rows = kept
+        self._rows = corpus.rows(self.source, self.language, split)
+
+        def chunks() -> Iterator[Chunk]:
+            for part in self._rows.chunks():
+                sizes = self._rows.sizes(part)
+                # two pairs that each fit into half a row fit into a row together
+                lengths = sequence_length(sizes * 2 if config.mixup else sizes)
+                yield Chunk(self._limits(sizes, lengths, row_length), sizes.sum(axis=1), lengths)
+
+        def build(writer: ArrayWriter) -> None:
+            find_kept(writer, chunks, max_pairs)
+
+        name = f"{self.source}/{self.language}/{split}-pairs"
+        limits = (config.min_tokens, config.max_tokens, max_pairs, config.mixup, row_length)
+        settings = (*limits, key_of_lengths(sequence_length, 2, row_length))
+        kept = KeptRows(corpus.index(name, settings, build, num_rows=len(self._rows)))
+        self.num_examples, self.num_tokens = kept.num_kept, kept.num_tokens
+        self.dropped = kept.dropped
+        row, length = kept.longest
+        if length > row_length:
+            config.check_overlong(self, row, length, row_length)
+        self.kept = kept
 
     def _limits(self, sizes: IntArray, lengths: IntArray, row_length: int) -> list[Limit]:
         """What pairs are dropped by, the row first."""
@@ -160,15 +177,13 @@ class PairSlice(LanguageSlice):
     @override
     def block_ends(self) -> LongArray:
         ends = self.table.starts[1:]
-        return ends if self.rows is None else np.searchsorted(self.rows, ends)
+        return ends if self.kept is None else self.kept.num_before(ends)
 
     def _row(self, indices: LongArray) -> LongArray:
-        return indices if self.rows is None else self.rows[indices]
+        return indices if self.kept is None else self.kept.rows(indices)
 
     def _sides(self, indices: LongArray) -> IntArray:
-        rows = self._row(indices)
-        columns = [self.table.lengths(side, rows) for side in ("first", "second")]
-        return np.stack(columns, axis=1)
+        return self._rows.sizes(self._row(indices))
 
     def _read(self, index: int) -> list[IntArray]:
         row = int(self._row(np.array([index]))[0])

@@ -3,31 +3,40 @@
 `unit: full-sentences` cuts each document into blocks of as many whole sentences as fit into a row
 (RoBERTa's FULL-SENTENCES); only a sentence longer than a row is cut. `unit: tokens` cuts wherever
 a block is full, as XLM's code does, and pads only at the ends of documents. `unit: sentence` draws
-single sentences. A block is a range of tokens in one shard, found once when the stream is opened.
+single sentences. A block is a range of tokens in one shard (`blocks.py`).
 
 With each text the stream draws a second language, the target of `btmlm` and `backtranslate`.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
-from numba import njit
 from typing_extensions import override
 
-from isoglot.batching.dropped import Limit, count_dropped
-from isoglot.batching.streams.base import LanguageSlice, SequenceLength, StreamConfig
+from isoglot.batching.dropped import Limit
+from isoglot.batching.streams.base import (
+    LanguageSlice,
+    OverlongError,
+    SequenceLength,
+    StreamConfig,
+    key_of_lengths,
+)
+from isoglot.batching.streams.blocks import Blocks, BlockSettings, cut_blocks
+from isoglot.batching.streams.kept_rows import Chunk, KeptRows, find_kept
 from isoglot.errors import CorpusError
 from isoglot.languages import find
 from isoglot.ranges import Range
 from isoglot.types import FloatArray, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from isoglot.corpus import Corpus, Table
+    from isoglot.corpus.storage.array_file import ArrayWriter
     from isoglot.corpus.storage.shards import Split
     from isoglot.types import IntArray, LongArray
 
@@ -62,9 +71,14 @@ class TextStream(StreamConfig):
         if self.max_tokens is not None:
             limit = min(limit, self.max_tokens)
         separator = corpus.vocabulary.sep if self.separators else None
-        slices = []
+        if limit < 1:
+            raise OverlongError(
+                f"no text fits a row of {row_length} tokens with the special tokens of "
+                f"{', '.join(self.objectives)}. Raise batch.row_length."
+            )
+        slices: list[LanguageSlice] = []
         for source, language in self.selected(corpus):
-            blocks = TextSlice(
+            about = (
                 source,
                 language,
                 corpus.table(source, language, split),
@@ -72,9 +86,14 @@ class TextStream(StreamConfig):
                 separator,
                 target_languages(corpus, language, self.target_languages, self.target_alpha),
             )
-            blocks.cut(self, limit)
-            blocks.drop(self, limit, sequence_length, row_length)
-            slices.append(blocks)
+            if self.unit == "sentence":
+                sentences = SentenceSlice(*about)
+                sentences.choose(corpus, split, self, sequence_length, row_length)
+                slices.append(sentences)
+            else:
+                blocks = BlockSlice(*about)
+                blocks.cut(corpus, split, self, limit)
+                slices.append(blocks)
         return tuple(slices)
 
     @override
@@ -83,7 +102,7 @@ class TextStream(StreamConfig):
 
 
 class TextSlice(LanguageSlice):
-    """The blocks of one (source, language): token ranges [start, stop) of a shard."""
+    """Texts of one (source, language): token ranges [start, stop) of its shards."""
 
     def __init__(
         self,
@@ -97,66 +116,9 @@ class TextSlice(LanguageSlice):
         self.source, self.language, self.table = source, language, table
         self.language_id, self.separator, self.targets = language_id, separator, targets
 
-    def cut(self, config: TextStream, limit: int) -> None:
-        """Find the blocks of every shard."""
-        found = []
-        for number, shard in enumerate(self.table.shards):
-            offsets = shard.offsets("ids").astype(np.int64)
-            if config.unit == "sentence":
-                starts, stops = offsets[:-1], offsets[1:]
-                lengths = stops - starts
-            else:
-                documents = shard["document"]
-                if config.across_documents:
-                    documents = np.zeros_like(documents)
-                starts, stops, lengths = _blocks(
-                    offsets,
-                    documents,
-                    limit,
-                    int(self.separator is not None),
-                    whole=config.unit == "full-sentences",
-                )
-            found.append((np.full(len(starts), number, np.int32), starts, stops, lengths))
-        columns = zip(*found, strict=True) if found else ([np.zeros(0, np.int64)],) * 4
-        self.shard, self.start, self.stop, lengths = map(np.concatenate, columns)
-        self.length = lengths.astype(np.int32)
-        self.num_examples = len(self.length)
-        self.num_tokens = int(self.length.sum(dtype=np.int64))
-
-    def drop(
-        self, config: TextStream, limit: int, sequence_length: SequenceLength, row_length: int
-    ) -> None:
-        """Drop sentences that are too long, or empty."""
-        fit = (self.length <= limit) & (self.length > 0)
-        if fit.all():
-            return
-        lengths = sequence_length(self.length[:, None])
-        limits = [
-            Limit(self.length > 0, "have no token", "the prepared text"),
-            Limit(
-                lengths <= row_length,
-                f"do not fit a row of {row_length} tokens",
-                "batch.row_length",
-                lengths,
-            ),
-        ]
-        if config.max_tokens is not None:
-            limits.append(
-                Limit(
-                    self.length <= config.max_tokens,
-                    f"have more than {config.max_tokens} tokens",
-                    "the stream's max_tokens",
-                    self.length,
-                )
-            )
-        self.dropped = count_dropped(limits)
-        self.num_examples -= self.num_dropped
-        longest = int(np.argmax(self.length))
-        if lengths[longest] > row_length:
-            config.check_overlong(self, longest, int(lengths[longest]), row_length)
-        for name in ("shard", "start", "stop", "length"):
-            setattr(self, name, getattr(self, name)[fit])
-        self.num_tokens = int(self.length.sum(dtype=np.int64))
+    @abstractmethod
+    def span(self, index: int) -> tuple[int, int, int]:
+        """The shard of a text, and its tokens [start, stop) there."""
 
     @property
     @override
@@ -164,14 +126,9 @@ class TextSlice(LanguageSlice):
         return self.table.num_rows
 
     @override
-    def sizes(self, indices: LongArray, uniforms: FloatArray) -> IntArray:
-        sizes: IntArray = self.length[indices][:, None]
-        return sizes
-
-    @override
     def example(self, index: int, uniform: float) -> Text:
-        shard = self.table.shards[self.shard[index]]
-        start, stop = int(self.start[index]), int(self.stop[index])
+        number, start, stop = self.span(index)
+        shard = self.table.shards[number]
         ids = shard.values("ids")[start:stop]
         offsets = shard.offsets("ids")
         # asked in the offsets' own type: for any other, numpy would copy them all each time
@@ -191,52 +148,125 @@ class TextSlice(LanguageSlice):
             target_language=self.targets.draw(uniform),
         )
 
+
+class BlockSlice(TextSlice):
+    """The blocks of one (source, language)."""
+
+    def cut(self, corpus: Corpus, split: Split, config: TextStream, limit: int) -> None:
+        """Find the blocks, or map those that another process has found."""
+        assert config.unit != "sentence"
+        settings = BlockSettings(
+            unit=config.unit,
+            limit=limit,
+            separators=config.separators,
+            across_documents=config.across_documents,
+        )
+        table = self.table
+
+        def build(writer: ArrayWriter) -> None:
+            rows = corpus.rows(self.source, self.language, split)
+            cut_blocks(writer, rows, table.starts, settings)
+
+        name = f"{self.source}/{self.language}/{split}-blocks"
+        found = corpus.index(name, (settings,), build, num_rows=table.num_rows)
+        self.blocks = Blocks(found)
+        self.num_examples, self.num_tokens = self.blocks.num_blocks, self.blocks.num_tokens
+
+    @override
+    def sizes(self, indices: LongArray, uniforms: FloatArray) -> IntArray:
+        return self.blocks.lengths(indices)[:, None]
+
+    @override
+    def span(self, index: int) -> tuple[int, int, int]:
+        return self.blocks.span(index)
+
     @override
     def where(self, index: int) -> str:
-        number = int(self.shard[index])
+        number, start, _ = self.span(index)
         shard = self.table.shards[number]
-        row = int(np.searchsorted(shard.offsets("ids"), self.start[index], "right")) - 1
+        row = int(np.searchsorted(shard.offsets("ids"), start, "right")) - 1
         return f"{shard.path}, row {row}"
 
     @override
     def block_ends(self) -> LongArray:
-        return np.searchsorted(self.shard, np.arange(len(self.table.shards)), "right")
+        return self.blocks.ends
 
 
-@njit(cache=True)
-def _blocks(
-    offsets: LongArray,
-    documents: IntArray,
-    limit: int,
-    separator: int,
-    whole: bool,  # noqa: FBT001 (numba has no keyword-only arguments)
-) -> tuple[LongArray, LongArray, LongArray]:  # pragma: no cover - compiled
-    """Greedy blocks of (whole) sentences of at most `limit` tokens, separators counted."""
-    capacity = len(offsets) + (offsets[-1] - offsets[0]) // max(limit, 1) + 1
-    starts = np.empty(capacity, np.int64)
-    stops = np.empty(capacity, np.int64)
-    lengths = np.empty(capacity, np.int64)
-    n, length, document = 0, 0, documents[0] if len(documents) else 0
-    for row in range(len(offsets) - 1):
-        start, stop = offsets[row], offsets[row + 1]
-        size = stop - start
-        if size == 0:
-            continue
-        same = documents[row] == document
-        document = documents[row]
-        room = limit - length - separator
-        if length > 0 and same and room > 0 and (size <= room or not whole):
-            taken = min(size, room)
-            start += taken
-            length += separator + taken
-            stops[n - 1], lengths[n - 1] = start, length
-        while start < stop:
-            taken = min(limit, stop - start)
-            starts[n], stops[n], lengths[n] = start, start + taken, taken
-            length = taken
-            start += taken
-            n += 1
-    return starts[:n], stops[:n], lengths[:n]
+class SentenceSlice(TextSlice):
+    """The sentences of one (source, language) that are neither too long nor empty."""
+
+    kept: KeptRows | None = None
+    """None until those that are read are known."""
+
+    def choose(
+        self,
+        corpus: Corpus,
+        split: Split,
+        config: TextStream,
+        sequence_length: SequenceLength,
+        row_length: int,
+    ) -> None:
+        """Find the sentences that are read, or map what another process has found."""
+        self.rows = corpus.rows(self.source, self.language, split)
+
+        def chunks() -> Iterator[Chunk]:
+            for part in self.rows.chunks():
+                sizes = self.rows.sizes(part)
+                tokens, lengths = sizes[:, 0], sequence_length(sizes)
+                yield Chunk(_sentence_limits(config, tokens, lengths, row_length), tokens, lengths)
+
+        def build(writer: ArrayWriter) -> None:
+            find_kept(writer, chunks)
+
+        name = f"{self.source}/{self.language}/{split}-sentences"
+        lengths_key = key_of_lengths(sequence_length, 1, row_length)
+        settings = (config.max_tokens, row_length, lengths_key)
+        kept = KeptRows(corpus.index(name, settings, build, num_rows=len(self.rows)))
+        self.num_examples, self.num_tokens = kept.num_kept, kept.num_tokens
+        self.dropped = kept.dropped
+        row, length = kept.longest
+        if length > row_length:
+            config.check_overlong(self, row, length, row_length)
+        self.kept = kept
+
+    def _row(self, indices: LongArray) -> LongArray:
+        return indices if self.kept is None else self.kept.rows(indices)
+
+    @override
+    def sizes(self, indices: LongArray, uniforms: FloatArray) -> IntArray:
+        return self.rows.sizes(self._row(indices))
+
+    @override
+    def span(self, index: int) -> tuple[int, int, int]:
+        number, row = self.table.locate(int(self._row(np.array([index]))[0]))
+        start, stop = self.table.shards[number].offsets("ids")[row : row + 2].tolist()
+        return number, start, stop
+
+    @override
+    def where(self, index: int) -> str:
+        path, row = self.table.where(int(self._row(np.array([index]))[0]))
+        return f"{path}, row {row}"
+
+    @override
+    def block_ends(self) -> LongArray:
+        ends = self.table.starts[1:]
+        return ends if self.kept is None else self.kept.num_before(ends)
+
+
+def _sentence_limits(
+    config: TextStream, tokens: IntArray, lengths: IntArray, row_length: int
+) -> list[Limit]:
+    """What sentences are dropped by."""
+    reason = f"do not fit a row of {row_length} tokens"
+    limits = [
+        Limit(tokens > 0, "have no token", "the prepared text"),
+        Limit(lengths <= row_length, reason, "batch.row_length", lengths),
+    ]
+    if config.max_tokens is not None:
+        reason = f"have more than {config.max_tokens} tokens"
+        good = tokens <= config.max_tokens
+        limits.append(Limit(good, reason, "the stream's max_tokens", tokens))
+    return limits
 
 
 @dataclass(frozen=True, slots=True)

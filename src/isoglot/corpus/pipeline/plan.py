@@ -24,6 +24,7 @@ from isoglot.corpus.deduplication.hashing import DuplicatesConfig
 from isoglot.corpus.pipeline.inputs import hash_inputs
 from isoglot.corpus.reading.sources import SourceConfig, Subset, expand_patterns, find_subsets
 from isoglot.corpus.storage.corpus import TOKENIZER_FOLDER, Corpus
+from isoglot.corpus.storage.derived import INDEX
 from isoglot.corpus.storage.manifest import FILE, write_manifest
 from isoglot.corpus.storage.shards import SPLITS, FileEntry
 from isoglot.corpus.tokenization.build import TokenizerConfig
@@ -246,7 +247,7 @@ def clear_output(output: Path) -> None:
     write_bytes(output / _MARKER, b"")
     with write_errors(output):
         (output / FILE).unlink(missing_ok=True)
-        for name in (TOKENIZER_FOLDER, _COOCCURRENCE):
+        for name in (TOKENIZER_FOLDER, _COOCCURRENCE, INDEX):
             shutil.rmtree(output / name, ignore_errors=True)
         for split in SPLITS:
             for shard in output.glob(f"*/*/{split}-*.arrow*"):

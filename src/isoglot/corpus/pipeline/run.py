@@ -1,6 +1,6 @@
 """`prepare`: raw files in; shards of token ids, a tokenizer and a manifest out.
 
-    plan -> exclude -> clean (per part of a file) -> duplicates -> tokenizer -> encode -> manifest
+    plan -> exclude -> clean (per part of a file) -> duplicates -> tokenizer -> encode -> index
 
 Every stage is a function of many independent tasks, which run in several processes or on a cluster;
 the corpus is the same byte for byte wherever they run.
@@ -18,6 +18,7 @@ from isoglot import __version__
 from isoglot.corpus.cleaning.dropped_lines import remove_others
 from isoglot.corpus.engine.cluster import connected
 from isoglot.corpus.engine.runner import LOCAL, StageRunner, Timings, no_progress
+from isoglot.corpus.pipeline.index_stage import index_rows
 from isoglot.corpus.pipeline.inputs import remember_hashes
 from isoglot.corpus.pipeline.plan import WORK, clear_output, finish_output, make_plan
 from isoglot.corpus.pipeline.stages import (
@@ -118,6 +119,7 @@ def _run_stages(plan: PreparePlan, runner: StageRunner) -> Manifest:
     for entry in built.entry.files:
         moves[built.info.folder / Path(entry.file).name] = plan.output / entry.file
     manifest = _make_manifest(plan, cleaned, encoded, shards, built.entry)
+    manifest = replace(manifest, index=index_rows(plan.output, runner, manifest, moves))
     paths = [group.task.dropped_file for group in cleaned]
     paths += [task.dropped_file for task, _ in encoded]
     remove_others(path for path in paths if path is not None)
@@ -149,6 +151,11 @@ def _make_manifest(
 ) -> Manifest:
     """The manifest of a corpus whose shards are all written."""
     sources: dict[str, SourceEntry] = {}
+    cleaned_in, encoded_in = defaultdict(list), defaultdict(list)
+    for group in cleaned:
+        cleaned_in[group.task.group.subset.folder].append(group.result)
+    for task, encoding in encoded:
+        encoded_in[task.subset.folder].append(encoding)
     for subset in plan.subsets:
         entry = sources.setdefault(
             subset.source, SourceEntry(kind=subset.kind, languages={}, counts={})
@@ -160,9 +167,7 @@ def _make_manifest(
             rows = sum(shard.rows for shard in found)
             splits[split] = SplitEntry(shards=tuple(found), rows=rows, tokens=tokens)
         entry.counts[subset.language] = _counts(
-            [found for task, found, _ in cleaned if task.group.subset.folder == subset.folder],
-            [found for task, found in encoded if task.subset.folder == subset.folder],
-            splits,
+            cleaned_in[subset.folder], encoded_in[subset.folder], splits
         )
     every = [shard for of_subset in shards.values() for shard in of_subset]
     languages = {language for subset in plan.subsets for language in subset.languages}

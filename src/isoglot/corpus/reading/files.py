@@ -25,6 +25,7 @@ from isoglot import json_text
 from isoglot.corpus.reading.line_ranges import WHOLE, LineRange
 from isoglot.corpus.reading.reader import MAX_SHOWN_CHARACTERS, Skipped
 from isoglot.errors import CorpusError, nearest
+from isoglot.remote.paths import RemotePath, remote_info
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -218,6 +219,9 @@ def require_file(path: Path) -> None:
 
     Pipes, devices and the files of the kernel have no size and may never end.
     """
+    if isinstance(path, RemotePath):
+        remote_info(str(path))
+        return
     refuse_kernel_files(path)
     try:
         if path.is_file():

@@ -17,6 +17,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from isoglot.remote.paths import RemotePath
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -57,7 +59,12 @@ WHOLE = LineRange()
 
 
 def find_starts(path: Path, size: int) -> tuple[int, ...]:
-    """Bytes of a file, at least `size` apart, at which reading may begin; none where only at 0."""
+    """Bytes of a file, at least `size` apart, at which reading may begin; none where only at 0.
+
+    A remote file has none: its lines would have to be counted first, which reads it twice.
+    """
+    if isinstance(path, RemotePath):
+        return ()
     total = path.stat().st_size
     if total <= size:
         return ()

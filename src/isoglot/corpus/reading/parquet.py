@@ -17,6 +17,7 @@ from isoglot import json_text
 from isoglot.corpus.reading.files import require_file
 from isoglot.corpus.reading.reader import Reader, Record, Skipped
 from isoglot.errors import CorpusError, nearest
+from isoglot.remote.paths import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 1024
 _STATE = "state.json"
+_SUFFIXES = (".parquet", ".arrow", ".feather")
 _END = b"\xff\xff\xff\xff\0\0\0\0"
 
 
@@ -85,12 +87,13 @@ def read_batches(path: Path, names: list[str] | None = None) -> Iterator[Any]:
     with path.open("rb") as file:
         magic = file.read(6)
     if magic.startswith(b"PAR1"):
-        with pq.ParquetFile(path) as parquet:
+        # of a remote file, the footer and the pages of the columns to read are asked for
+        with pq.ParquetFile(_source(path)) as parquet:
             present = parquet.schema_arrow.names
             outer = {_outer(name, present, path) for name in (present if names is None else names)}
             yield from parquet.iter_batches(_BATCH_ROWS, columns=sorted(outer))
         return
-    with pa.memory_map(str(path)) as source:
+    with _source(path) as source:
         if magic == b"ARROW1":
             reader = pa.ipc.open_file(source)
             yield from map(reader.get_batch, range(reader.num_record_batches))
@@ -99,6 +102,13 @@ def read_batches(path: Path, names: list[str] | None = None) -> Iterator[Any]:
             # the library accepts a stream that was cut between two batches
             if source.tell() != source.size() or not _ends(path):
                 raise pa.ArrowInvalid("the stream does not end")
+
+
+def _source(path: Path) -> Any:
+    """The bytes of a file for Arrow: mapped, or those of a remote one as they are asked for."""
+    if isinstance(path, RemotePath):
+        return pa.PythonFile(path.open("rb"), "r")
+    return pa.memory_map(str(path))
 
 
 def _ends(path: Path) -> bool:
@@ -150,6 +160,8 @@ class DatasetsReader(ParquetReader):
 
     @override
     def files_of(self, path: Path) -> tuple[Path, ...]:
+        if isinstance(path, RemotePath) and path.suffix in _SUFFIXES:
+            return (path,)  # the hub has chosen the files of a name
         if not path.is_dir():
             raise CorpusError(
                 f"{path}: is no folder. Format 'datasets' takes the folder of a dataset; for "
@@ -166,9 +178,7 @@ class DatasetsReader(ParquetReader):
 
     def _loose(self, path: Path) -> tuple[Path, ...]:
         """Parquet and Arrow files anywhere in a folder, of the part to read."""
-        present = sorted(
-            file for file in path.rglob("*") if file.suffix in (".parquet", ".arrow", ".feather")
-        )
+        present = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES)
         if not present:
             raise CorpusError(
                 f"{path}: holds no {_STATE} and no Parquet or Arrow file: no dataset."

@@ -23,9 +23,12 @@ from isoglot.errors import CorpusError, RecipeError
 from isoglot.fetching import ProgressLines, is_remote, resolve
 from isoglot.folders import with_home
 from isoglot.languages import canonical, is_language, split_pair
+from isoglot.remote.hub_datasets import hub_files, is_hub_dataset
+from isoglot.remote.paths import find_remote
+from isoglot.remote.urls import as_url, is_streamed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from isoglot.corpus.reading.reader import Reader, Record, Skipped
 
@@ -49,8 +52,9 @@ class SourceConfig:
     """How a text becomes sentences: not at all, at line ends inside it, or by rules for its
     language."""
     files: dict[str, tuple[str, ...]]
-    """Language (`en`) or pair (`en-de`) -> files or patterns, relative to `base`; or names that
-    `isoglot fetch` knows, downloaded to its folder `raw`."""
+    """Language (`en`) or pair (`en-de`) -> files or patterns, relative to `base`; URLs (`s3://`,
+    `gs://`, `https://`, `hf://datasets/`), read where they lie; or names that `isoglot fetch`
+    knows, downloaded to its folder `raw`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +216,13 @@ def _spelled(name: str, kind: Kind, where: str) -> tuple[str, ...]:
 
 
 def _local(pattern: str, base: Path, language: str) -> list[str]:
-    """The files of a name that `isoglot fetch` knows, downloaded first; any other name itself."""
+    """The files of a name that `isoglot fetch` knows, downloaded first; any other name itself.
+
+    URLs stay: their files are read where they lie, except archives, which are fetched and unpacked.
+    """
+    url = as_url(pattern)
+    if url is not None and is_streamed(url):
+        return hub_files(url, language) if is_hub_dataset(url) else [url]
     if not is_remote(pattern) or _exists(base / pattern):
         return [pattern]
     folder = base / FETCHED
@@ -241,8 +251,11 @@ def expand_patterns(
     for pattern in patterns:
         path = base / with_home(pattern)
         refuse_kernel_files(path)
+        matches: Sequence[Path]
         # a file whose own name holds a bracket is no pattern
-        if not glob.has_magic(pattern) or _exists(path):
+        if (url := as_url(pattern)) is not None and not _exists(path):
+            matches = find_remote(url)
+        elif not glob.has_magic(pattern) or _exists(path):
             matches = [path]
         else:
             matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))  # noqa: PTH207 (the pattern may be absolute)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
+from isoglot.corpus.storage.derived import key_of_index, open_index
 from isoglot.corpus.storage.manifest import read_manifest, verify_files
+from isoglot.corpus.storage.row_index import file_of_rows, open_rows
 from isoglot.corpus.storage.shards import PREPARE_AGAIN, ShardFiles, Table, columns_of
 from isoglot.errors import CorpusError, nearest
 from isoglot.folders import corpus_folder
@@ -19,8 +21,12 @@ from isoglot.remote.mirror import fetch_files, fetch_manifest, mirror_folder, ur
 from isoglot.remote.urls import as_url
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from isoglot.corpus.knowledge.store import Knowledge
+    from isoglot.corpus.storage.array_file import Arrays, ArrayWriter
     from isoglot.corpus.storage.manifest import Manifest, Verify
+    from isoglot.corpus.storage.row_index import TableRows
     from isoglot.corpus.storage.shards import Split
     from isoglot.types import Vocabulary
 
@@ -133,6 +139,30 @@ class Corpus:
         entries = entry.languages[language][split].shards
         files, num_rows = [shard.file for shard in entries], [shard.rows for shard in entries]
         return Table(columns_of(entry.kind), ShardFiles(self.folder, files, num_rows))
+
+    def rows(self, source: str, language: str, split: Split) -> TableRows:
+        """The lengths of the rows of a table, from the index."""
+        table = self.table(source, language, split)
+        if self.url is not None:
+            file = file_of_rows(source, language, split)
+            fetch_files(self.folder, [one for one in self.manifest.index if one.file == file])
+        return open_rows(self.folder, self.fingerprint, table, source, language, split)
+
+    def index(
+        self,
+        name: str,
+        settings: tuple[object, ...],
+        build: Callable[[ArrayWriter], None],
+        *,
+        num_rows: int,
+    ) -> Arrays:
+        """Arrays made from `num_rows` rows with some settings: built once, and mapped.
+
+        `name` tells them apart from others with the same settings: `news/en/train-blocks`.
+        """
+        key = key_of_index(self.fingerprint, name, settings)
+        file = f"{name}-{key[:16]}.safetensors"
+        return open_index(self.folder, self.fingerprint, file, key, build, num_rows=num_rows)
 
     def check_tokenizer(self, folder: Path | str) -> None:
         """Raises unless the tokenizer of a model folder gives the ids this corpus holds."""

@@ -147,6 +147,8 @@ class Manifest:
     sources: dict[str, SourceEntry]
     settings: dict[str, Any]
     inputs: tuple[FileEntry, ...]
+    index: tuple[FileEntry, ...] = ()
+    """Files made from the shards, which are made again where they are missing."""
 
     def total(self) -> Counts:
         """The counts of all sources together."""

@@ -279,16 +279,17 @@ class Table:
 
     def ids(self, column: str, row: int) -> IntArray:
         """The token ids of one row: a view of the mapped file."""
-        shard, local = self._locate(row)
-        return shard.tokens(column, local)
+        number, local = self.locate(row)
+        return self.shards[number].tokens(column, local)
 
     def where(self, row: int) -> tuple[Path, int]:
         """The file of a row and its number in that file, for messages."""
-        shard, local = self._locate(row)
-        return shard.path, local
+        number, local = self.locate(row)
+        return self.shards[number].path, local
 
-    def _locate(self, row: int) -> tuple[Shard, int]:
+    def locate(self, row: int) -> tuple[int, int]:
+        """The shard of a row, and the row's number there."""
         if not 0 <= row < self.num_rows:
             raise IndexError(f"row {row} of a table with {self.num_rows} rows")
         index = bisect_right(self._starts, row) - 1
-        return self.shards[index], row - self._starts[index]
+        return index, row - self._starts[index]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import time
@@ -20,6 +21,7 @@ from isoglot.corpus.tokenization.encode import TokenizerInfo
 from isoglot.corpus.tokenization.hf_tokenizer import save_hf_tokenizer, train_word_level
 from isoglot.corpus.tokenization.pretokenization import Method, Pretokenizer
 from isoglot.corpus.tokenization.sample import read_sample
+from isoglot.corpus.tokenization.unigram import is_supported
 from isoglot.corpus.tokenization.vocabulary import (
     derive_vocabulary,
     open_tokenizer,
@@ -134,6 +136,7 @@ def build_tokenizer(task: TokenizerTask) -> BuiltTokenizer:
             folder=folder,
             sha256=sha256("".join(file.sha256 for file in files).encode()).hexdigest(),
             sentencepiece=(folder / sentencepiece.MODEL_FILE).is_file(),
+            unigram=is_supported(json.loads(tokenizer.backend_tokenizer.to_str())),
             special=tuple(index for index in vocabulary.special if index != unknown),
             unknown=unknown,
             byte_tokens=byte_token_ids(tokenizer.get_vocab()),

@@ -23,6 +23,7 @@ from isoglot.corpus.storage.shard_writer import ShardWriter, TokenRows
 from isoglot.corpus.storage.shards import ShardEntry, Split
 from isoglot.corpus.tokenization.hf_tokenizer import HFEncoder
 from isoglot.corpus.tokenization.sentencepiece import SentencePieceEncoder
+from isoglot.corpus.tokenization.unigram import UnigramEncoder
 from isoglot.corpus.tokenization.vocabulary import NO_SPACE_RANGES
 
 if TYPE_CHECKING:
@@ -43,15 +44,19 @@ class TokenizerInfo:
     """Of all its files."""
     sentencepiece: bool
     """Whether its folder holds a SentencePiece model that gives the same ids."""
+    unigram: bool
+    """Whether `UnigramEncoder` gives the same ids."""
     special: tuple[int, ...]
     """Special ids that no text may hold (all but the unknown token's)."""
     unknown: int | None
     byte_tokens: tuple[int, ...]
     """Ids that are single bytes."""
 
-    def encoder(self) -> HFEncoder | SentencePieceEncoder:
+    def encoder(self) -> HFEncoder | SentencePieceEncoder | UnigramEncoder:
         """The fastest encoder there is."""
-        return SentencePieceEncoder(self.folder) if self.sentencepiece else HFEncoder(self.folder)
+        if self.sentencepiece:
+            return SentencePieceEncoder(self.folder)
+        return UnigramEncoder(self.folder) if self.unigram else HFEncoder(self.folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

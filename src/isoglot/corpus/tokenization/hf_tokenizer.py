@@ -6,6 +6,7 @@ so do the templates, `<s> a </s>` and `<s> a </s> </s> b </s>`.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -128,6 +129,16 @@ class HFEncoder:
         """The ids of all texts, concatenated, and the number of ids of each text."""
         encoded = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return flatten_ids([encoding.ids for encoding in encoded])
+
+    def sections(self) -> dict[str, Any]:
+        """The content of tokenizer.json."""
+        found: dict[str, Any] = json.loads(self._tokenizer.to_str())
+        return found
+
+    def normalize(self, text: str) -> str:
+        """The text as the model sees it."""
+        normalizer = self._tokenizer.normalizer
+        return text if normalizer is None else str(normalizer.normalize_str(text))
 
     def encode_with_offsets(
         self, texts: Sequence[str]

@@ -349,7 +349,7 @@ RAY = """
 import sys
 import ray
 from isoglot.corpus.knowledge.link.run import LinkConfig, link
-ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
 about = link(LinkConfig(heldout_share=0.2, languages=("de",)), *sys.argv[1:], cluster="auto")
 print(about.fingerprint)
 ray.shutdown()
