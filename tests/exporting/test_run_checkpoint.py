@@ -4,19 +4,24 @@ import io
 import json
 import shutil
 import threading
+from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 from safetensors.torch import load_file
 
+from isoglot.corpus import Corpus
 from isoglot.errors import CheckpointError, CorpusError, IsoglotError
 from isoglot.exporting import export_model
 from isoglot.locks import lock_folder
 from isoglot.models import objective_heads
+from isoglot.pretraining.distributed import DistributedConfig
 from isoglot.pretraining.records import corpus_origin, recorded_corpus
 from tests.exporting.conftest import train
 from tests.pretraining import driver
+from tests.pretraining.groups import Group
 
 QUERY = "roberta.encoder.layer.0.attention.self.query.weight"
 
@@ -158,3 +163,19 @@ def test_every_kind_of_model(mix, corpus, knowing, tmp_path):
         assert "the heads of entity, entailment are not in the folder" in without.notes[0]
         name = "model.safetensors"
         assert (tmp_path / "other" / name).read_bytes() == (run / "model" / name).read_bytes()
+
+
+def train_sharded(_: object, corpus: Path, run: Path) -> None:
+    config = replace(driver.config(), distributed=DistributedConfig(strategy="fsdp"))
+    config = replace(config, stages=(replace(config.stages[0], steps=2),))
+    train(config, Corpus.open(corpus), run)
+
+
+@pytest.mark.slow
+def test_one_process_exports_what_four_have_sharded(corpus, tmp_path):
+    run = tmp_path / "run"
+    group = Group(train_sharded, tmp_path, corpus.folder, run, processes=4)
+    assert group.end(120) == [0] * 4, "".join(map(group.said, range(4)))
+    assert len(list((run / "checkpoints/step-00000002").glob("weights-*"))) == 4
+    export_model(run, tmp_path / "out", console=Console(quiet=True))
+    assert_same_folder(tmp_path / "out", run / "model")

@@ -10,6 +10,7 @@ import signal
 import time
 
 import pytest
+import torch
 from rich.console import Console
 
 from isoglot.batching.loader import Loader, open_streams
@@ -151,3 +152,36 @@ def test_bad_bytes_in_the_recipe_beside_a_run_do_not_stop_its_resumption(corpus,
     assert (run / "recipe.yaml").read_text() == "name: a\n"
     (before,) = run.glob("recipe-until-*.yaml")
     assert before.read_bytes() == b"name: \xff\xfe\n"
+
+
+@pytest.mark.slow
+def test_other_numbers_of_processes_and_strategies_go_on(corpus, tmp_path):
+    """Every number goes on where another stopped; the end is that of one process all along."""
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    processes.Forked(corpus.folder, whole, "--still").finish()
+    ways = [
+        (4, 3, ("--strategy", "hsdp", "--shard-processes", "2")),
+        (2, 6, ("--strategy", "fsdp")),
+        (2, 11, ("--strategy", "ddp")),
+        (4, 14, ("--strategy", "fsdp")),
+        (1, sum(driver.STEPS), ()),
+    ]
+    for number, until, way in ways:
+        done = processes.last_step(run / "metrics.jsonl")
+        options = ("--still", "--step-seconds", "0.1", *way, *(("--resume",) if done else ()))
+        running = processes.Forked(corpus.folder, run, *options, processes=number)
+        while running.alive and processes.last_step(run / "metrics.jsonl") < until:
+            time.sleep(0.002)
+        running.signal(signal.SIGTERM)
+        running.finish()
+        stopped_at = processes.last_step(run / "metrics.jsonl")
+        newest = run / "checkpoints" / f"step-{stopped_at:08d}"
+        assert stopped_at > done
+        assert len(list(newest.glob("weights*"))) == number
+    steps = processes.losses(run / "metrics.jsonl"), processes.losses(whole / "metrics.jsonl")
+    assert steps[0].keys() == steps[1].keys() == set(range(1, 1 + sum(driver.STEPS)))
+    for step, found in steps[0].items():
+        assert found["mlm/loss"] == pytest.approx(steps[1][step]["mlm/loss"], rel=1e-8)
+    one, two = (Checkpoint(folder / "checkpoints" / newest.name).read() for folder in (run, whole))
+    for name, weight in two.items():
+        torch.testing.assert_close(one[name], weight, rtol=1e-7, atol=1e-9)

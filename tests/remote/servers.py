@@ -206,13 +206,7 @@ def flaky_proxy(target: str, traffic: Traffic) -> Iterator[str]:
             answer = connection.getresponse()
             content = answer.read()
             connection.close()
-            self.send_response(answer.status)
-            for name, value in answer.getheaders():
-                if name.lower() not in {"connection", "transfer-encoding", "server", "date"}:
-                    self.send_header(name, value)
-            if answer.getheader("Content-Length") is None:
-                self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
+            self._answer(answer, len(content))
             if self.command == "GET":
                 traffic.sent_bytes += len(content)
             if fault == "cut":
@@ -223,5 +217,31 @@ def flaky_proxy(target: str, traffic: Traffic) -> Iterator[str]:
 
         do_HEAD = do_PUT = do_POST = do_DELETE = do_GET  # noqa: N815
 
+        def _answer(self, answer: http.client.HTTPResponse, size: int) -> None:
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in {"connection", "transfer-encoding", "server", "date"}:
+                    self.send_header(name, value)
+            if answer.getheader("Content-Length") is None:
+                self.send_header("Content-Length", str(size))
+            self.end_headers()
+
     with _running(Proxy) as address:
         yield address
+
+
+@contextlib.contextmanager
+def object_store() -> Iterator[str]:
+    """The address of moto's S3 server."""
+    import logging
+
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
