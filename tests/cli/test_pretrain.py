@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 
 import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from isoglot.models.language_embeddings import FILE
-from isoglot.pretraining import measuring
+from isoglot.pretraining import build, interruptions, measuring, run, train_step
 from tests.pretraining.local_trial import LocalTrial
 
 
@@ -47,6 +49,40 @@ def test_from_raw_text_to_scores(isoglot, raw):
     results = json.loads((raw / "runs/few/results.json").read_text(encoding="utf-8"))
     assert results["schema"] == 5
     assert {score["count"] for score in results["scores"]} == {20}
+
+
+def test_a_stopped_run_has_an_exit_code_of_its_own(isoglot, raw, monkeypatch):
+    """75 where a signal comes in training and where it comes before; then it is resumed."""
+    assert isoglot("prepare", "prepare.yaml", "--out", "corpus").code == 0
+    handlers = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR1)]
+    with monkeypatch.context() as patched:
+        _signal_at(patched, build, "build_run", signal.SIGTERM)
+        said = isoglot("pretrain", "few.yaml", "--corpus", "corpus")
+        assert (said.code, said.out) == (75, "")
+    assert not (raw / "runs/few").exists(), "nothing was written, not even a lock"
+    with monkeypatch.context() as patched:
+        _signal_at(patched, train_step, "_launch", signal.SIGUSR1)
+        said = isoglot("pretrain", "few.yaml", "--corpus", "corpus")
+    assert (said.code, said.out) == (75, "stopped after step 1; add --resume to continue\n")
+    stopped = json.loads((raw / "runs/few/stopped.json").read_text(encoding="utf-8"))
+    assert stopped == {"step": 1, "signal": "SIGUSR1"}
+    said = isoglot("pretrain", "few.yaml", "--corpus", "corpus", "--resume")
+    assert (said.code, said.out[:8]) == (0, "4 steps,")
+    assert not (raw / "runs/few/stopped.json").exists()
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR1)] == handlers
+
+
+def _signal_at(patched, module, name, number):
+    """Send a signal to this process whenever a function is called."""
+    before = getattr(module, name)
+
+    def signaled(*arguments, **settings):
+        os.kill(os.getpid(), number)
+        return before(*arguments, **settings)
+
+    patched.setattr(run if name == "build_run" else module, name, signaled)
+    patched.setattr(interruptions, "_LOSS_SECONDS", 0.0)
+    patched.setattr(interruptions, "GRACE_SECONDS", 0.0 if name == "build_run" else 5.0)
 
 
 def _opens_with_transformers(folder):

@@ -152,6 +152,28 @@ def test_signals_at_random_moments_lose_no_step(corpus, undisturbed, tmp_path):
     assert_same(run, undisturbed("plain", 2))
 
 
+def test_torchrun_restarts_a_run_of_which_a_process_is_killed(corpus, undisturbed, tmp_path):
+    """Before the first checkpoint, and after it; the lock of the killed run is taken over."""
+    run, chance = tmp_path / "run", random.Random(8)
+    slow = ("--resume", "--step-seconds", "0.2")
+    arguments = processes.command(corpus.folder, run, *slow, processes=2)
+    arguments.insert(arguments.index("--standalone"), "--max-restarts=2")
+    process = processes.start(arguments)
+    for step in (1, 5):
+        while processes.last_step(run / "metrics.jsonl") < step:
+            assert process.poll() is None, process.communicate()[1].decode()
+            time.sleep(0.002)
+        workers = psutil.Process(process.pid).children()
+        chance.choice(workers).kill()
+        assert psutil.wait_procs(workers, timeout=30)[1] == [], "the other one has ended too"
+    _, errors = process.communicate(timeout=180)
+    assert process.returncode == 0, errors.decode()
+    assert errors.count(b"has ended: it was killed") >= 2
+    assert b"starts at step 0" in errors
+    assert b"at step 3" in errors
+    assert_same(run, undisturbed("plain", 2))
+
+
 def test_a_second_run_in_the_same_folder_is_refused_on_every_process(corpus, tmp_path):
     run = tmp_path / "run"
     with lock_folder(run):

@@ -28,8 +28,9 @@ _CHILD_SECONDS = 2.0
 """Most time until the signal of a process that has ended arrives."""
 
 
-def exit_at_signals() -> None:
-    """Outside of training, SIGTERM and SIGUSR1 end this process with its exit code for a stop.
+@contextmanager
+def exit_at_signals() -> Iterator[None]:
+    """In the block, SIGTERM and SIGUSR1 outside of training end this process as a stop (75).
 
     There is nothing to save: no step was taken yet, or the last one has a checkpoint. Locks are
     released. Ctrl-C interrupts, as everywhere. A launcher also sends SIGTERM when another process
@@ -41,8 +42,15 @@ def exit_at_signals() -> None:
         if loss is None or loss.stopped:
             raise SystemExit(STOPPED_EXIT_CODE)
 
-    for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, end)
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGUSR1)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class StopSignal:

@@ -164,6 +164,7 @@ class Run:
                     if self.watch.is_over(self.state.heldout):
                         break  # a run that has stopped early is resumed
                     if not self._train_stage(context, writers, on_step):
+                        self.saver.wait()
                         keep_stop(self.context, step=self.state.total_steps, signal=stop.name)
                         return self._outcome(finished=False)
         finally:

@@ -19,7 +19,7 @@ import numpy as np
 
 from isoglot.atomic import replace_file, save_array, write_array, write_errors, write_json
 from isoglot.corpus.cleaning.clean_text import POSITION_BITS, position_of
-from isoglot.corpus.deduplication.hashing import ENTRY, bucket_entries, read_bucket
+from isoglot.corpus.deduplication.hashing import ENTRY, bucket_runs, read_runs
 from isoglot.corpus.storage.shards import SPLITS, Split
 
 if TYPE_CHECKING:
@@ -122,9 +122,10 @@ def find_duplicates(search: DuplicateSearch) -> int:
     """Writes the positions of all lines of a bucket that repeat an earlier one, sorted."""
     parts = read_parts(search.parts)
     files = [Path(part.folder) / f"{HASHES[search.kind]}.hashes" for part in parts]
-    size = sum(bucket_entries(file, search.bucket) for file in files)
+    runs = [bucket_runs(file, search.bucket, search.buckets) for file in files]
+    size = sum(int(np.diff(found, axis=0).sum()) for found in runs)
     leaves = search.leaves or -(-size // MAX_ENTRIES)
-    blocks = _blocks(search.bucket, parts, files)
+    blocks = _blocks(parts, files, runs)
     exact = search.kind == "duplicate"
     if leaves <= 1:
         entries = np.concatenate([np.empty(0, ENTRY), *blocks])
@@ -143,11 +144,13 @@ def find_duplicates(search: DuplicateSearch) -> int:
     return len(positions)
 
 
-def _blocks(bucket: int, parts: Sequence[HashedPart], files: Sequence[Path]) -> Iterator[Entries]:
+def _blocks(
+    parts: Sequence[HashedPart], files: Sequence[Path], runs: Sequence[LongArray]
+) -> Iterator[Entries]:
     """The entries of a bucket, with positions among those of all groups."""
     heldout = position_of("heldout", 0)
-    for part, file in zip(parts, files, strict=True):
-        for entries in read_bucket(file, bucket):
+    for part, file, found in zip(parts, files, runs, strict=True):
+        for entries in read_runs(file, found):
             is_heldout = entries["position"] >= heldout
             rows = entries["position"] - np.where(is_heldout, heldout, 0)
             starts = np.where(is_heldout, part.position("heldout"), part.position("train"))

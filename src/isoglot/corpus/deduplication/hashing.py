@@ -1,7 +1,8 @@
 """Hashes of lines, written to disk by bucket in bounded memory.
 
 A file group writes one file of entries (two 64-bit keys and a position) in runs sorted by
-bucket (`first key % buckets`), and an index (.npy) of where each bucket lies in each run.
+bucket (`first key % buckets`), and an index of where each bucket lies in each run: for each bucket,
+and for the end, a row with a 64-bit integer for each run.
 The keys of similar lines are in `isoglot.corpus.deduplication.minhash`.
 """
 
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 import numpy.typing as npt
 
-from isoglot.atomic import save_array, write_errors
+from isoglot.atomic import write_array, write_errors
 from isoglot.ranges import Range
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ Keys = Callable[[Sequence[tuple[str, ...]]], tuple[Uint64Array, Uint64Array]]
 
 ENTRY = np.dtype([("first", "<u8"), ("second", "<u8"), ("position", "<i8")])
 """Two keys, and the position (`clean_text.position_of`) of the line they were made of."""
-RUN_ENTRIES = 1 << 18
-"""Entries of a run: 6 MiB."""
+RUN_ENTRIES = 1 << 20
+"""Entries of a run: 24 MiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,7 @@ class HashWriter:
     """Writes the entries of one file group, in a `with` block."""
 
     def __init__(self, path: Path, buckets: int) -> None:
-        """`path` is the file of entries; its index gets the suffix .npy."""
+        """`path` is the file of entries; the index is beside it."""
         self._path = path
         self._buckets = buckets
         self._blocks: list[npt.NDArray[np.void]] = []
@@ -109,7 +110,8 @@ class HashWriter:
         with write_errors(self._path):
             self._file.close()
             index = np.array(self._ends, np.int64).reshape(-1, self._buckets + 1)
-            save_array(_index(self._path), index)
+            with _index(self._path).open("wb") as file:
+                write_array(file, index.T)
 
     def _flush(self) -> None:
         entries = np.concatenate(self._blocks)
@@ -124,21 +126,21 @@ class HashWriter:
         self._blocks, self._held = [], 0
 
 
-def read_bucket(path: Path, bucket: int) -> Iterator[npt.NDArray[np.void]]:
-    """The entries of one bucket of one file group, run by run."""
-    index = np.load(_index(path))
+def bucket_runs(path: Path, bucket: int, buckets: int) -> LongArray:
+    """Where one bucket lies in each run of a file group: (2, runs), its first entry and its end."""
+    index = _index(path)
+    runs = index.stat().st_size // (8 * (buckets + 1))
+    return np.fromfile(index, np.int64, 2 * runs, offset=8 * runs * bucket).reshape(2, runs)
+
+
+def read_runs(path: Path, runs: LongArray) -> Iterator[npt.NDArray[np.void]]:
+    """The entries of a bucket, run by run (`bucket_runs`)."""
     with path.open("rb") as file:
-        for lower, upper in index[:, bucket : bucket + 2].tolist():
+        for lower, upper in runs.T.tolist():
             if upper > lower:
                 file.seek(lower * ENTRY.itemsize)
                 yield np.fromfile(file, ENTRY, upper - lower)
 
 
-def bucket_entries(path: Path, bucket: int) -> int:
-    """The number of entries that `read_bucket` gives."""
-    index = np.load(_index(path))
-    return int((index[:, bucket + 1] - index[:, bucket]).sum())
-
-
 def _index(path: Path) -> Path:
-    return path.with_name(path.name + ".npy")
+    return path.with_suffix(".index")

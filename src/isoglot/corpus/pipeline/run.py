@@ -151,6 +151,11 @@ def _make_manifest(
 ) -> Manifest:
     """The manifest of a corpus whose shards are all written."""
     sources: dict[str, SourceEntry] = {}
+    cleaned_in, encoded_in = defaultdict(list), defaultdict(list)
+    for group in cleaned:
+        cleaned_in[group.task.group.subset.folder].append(group.result)
+    for task, encoding in encoded:
+        encoded_in[task.subset.folder].append(encoding)
     for subset in plan.subsets:
         entry = sources.setdefault(
             subset.source, SourceEntry(kind=subset.kind, languages={}, counts={})
@@ -162,9 +167,7 @@ def _make_manifest(
             rows = sum(shard.rows for shard in found)
             splits[split] = SplitEntry(shards=tuple(found), rows=rows, tokens=tokens)
         entry.counts[subset.language] = _counts(
-            [found for task, found, _ in cleaned if task.group.subset.folder == subset.folder],
-            [found for task, found in encoded if task.subset.folder == subset.folder],
-            splits,
+            cleaned_in[subset.folder], encoded_in[subset.folder], splits
         )
     every = [shard for of_subset in shards.values() for shard in of_subset]
     languages = {language for subset in plan.subsets for language in subset.languages}
