@@ -53,7 +53,11 @@ def test_a_control_has_the_rows_of_its_recipe(tried, tmp_path):
 def test_an_objective_that_compares_examples_decides_for_all(tried, tmp_path):
     contrast = load_recipe("ppa-tiny", AUTO)
     plain = replace(load_recipe("tiny", AUTO), batch=contrast.batch)
-    assert resolve([plain, contrast], tmp_path) == [32, 32]
+    assert resolve([plain, contrast], tmp_path / "whole step") == [8, 8]
+    tried.clear()
+    by_itself = replace(contrast.objectives["moco"], negatives="micro_batch")
+    contrast = replace(contrast, objectives={**contrast.objectives, "moco": by_itself})
+    assert resolve([plain, contrast], tmp_path / "micro-batches") == [32, 32]
     assert tried == ["ppa-tiny"]
 
 
