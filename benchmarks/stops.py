@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
+import multiprocessing
 import os
 import random
 import re
@@ -43,9 +45,61 @@ loader: {num_workers: 0}
 checkpoint: {every_steps: 4}
 logging: {validate_every_steps: 0, validate_examples: 2, trackers: []}
 """
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "COLUMNS": "200"}
 _RESUMED = re.compile(r"resuming\s+from\s+\S+\s+at\s+step\s+(\d+)")
 _START_SECONDS = 300.0
 """Most time until a run that was started takes a step."""
+
+
+class ForkedAgent:
+    """torchrun's agent in a forked process, which forks the processes of the run: no imports."""
+
+    def __init__(self, launch: Launch, arguments: list[str]) -> None:
+        context = multiprocessing.get_context("fork")
+        self._process = context.Process(target=_agent, args=(launch, arguments))
+        self._process.start()
+        self.pid = self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs."""
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        """The exit code, if it has ended."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Wait for its end."""
+        self._process.join(timeout)
+        return self._process.exitcode
+
+
+def _agent(launch: Launch, arguments: list[str]) -> None:
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    os.chdir(launch.folder)
+    with launch.log.open("ab") as log, Path(os.devnull).open("wb") as nothing:
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=launch.processes,
+        run_id=launch.run.name,
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        max_restarts=launch.restarts,
+        start_method="fork",
+    )
+    elastic_launch(config, _worker)(arguments)
+
+
+def _worker(arguments: list[str]) -> None:
+    from isoglot.cli import main as isoglot
+
+    sys.argv = arguments
+    isoglot()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,25 +111,24 @@ class Launch:
     processes: int
     strategy: str
     restarts: int = 0
-    options: list[str] = field(default_factory=list)
-    agent: subprocess.Popen[bytes] = field(init=False)
+    fork: bool = False
+    agent: subprocess.Popen[bytes] | ForkedAgent = field(init=False)
     log: Path = field(init=False)
 
     def __post_init__(self) -> None:
         self.log = self.run.with_suffix(".log")
+        self.log.touch()
+        recipe = ["pretrain", str(self.folder / "stops.yaml"), "--out", str(self.run), "--resume"]
+        arguments = ["isoglot", *recipe, "--set", f"distributed.strategy={self.strategy}"]
+        if self.fork:
+            self.agent = ForkedAgent(self, arguments)
+            return
         torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={self.processes}"]
         torchrun.append(f"--max-restarts={self.restarts}")
-        isoglot = ["isoglot", "pretrain", str(self.folder / "stops.yaml"), "--out", str(self.run)]
-        settings = ["--set", f"distributed.strategy={self.strategy}", "--resume"]
         self.agent = subprocess.Popen(
-            [sys.executable, "-m", *torchrun, *self.options, "-m", *isoglot, *settings],
+            [sys.executable, "-m", *torchrun, "-m", *arguments],
             cwd=self.folder,
-            env={
-                **os.environ,
-                "OMP_NUM_THREADS": "1",
-                "PYTHONWARNINGS": "ignore",
-                "COLUMNS": "200",
-            },
+            env={**os.environ, **ENVIRONMENT},
             stdout=subprocess.DEVNULL,
             stderr=self.log.open("ab"),
         )
@@ -87,8 +140,8 @@ class Launch:
     def workers(self) -> list[psutil.Process]:
         """The processes of the run, in the order of their ranks."""
         with contextlib.suppress(psutil.NoSuchProcess):
-            found = psutil.Process(self.agent.pid).children()
-            return sorted(found, key=lambda one: int(one.environ().get("RANK", -1)))
+            assert self.agent.pid is not None
+            return sorted(psutil.Process(self.agent.pid).children(), key=lambda one: one.pid)
         return []
 
     def wait_for_step(self, step: int) -> bool:
@@ -192,7 +245,7 @@ def stop(launch: Launch, chance: random.Random) -> dict[str, Any] | None:
 def campaign(given: argparse.Namespace, processes: int, strategy: str, results: Results) -> None:
     """Disturb two runs and compare their weights with those of one that nobody disturbs."""
     name, folder = f"{strategy}-{processes}", given.folder
-    common = {"folder": folder, "processes": processes, "strategy": strategy}
+    common = {"folder": folder, "processes": processes, "strategy": strategy, "fork": given.fork}
     whole = folder / f"whole-{name}"
     if not weights(whole):
         began = time.monotonic()
@@ -275,10 +328,16 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20, help="SIGKILLs of one rank, in all")
     parser.add_argument("--stops", type=int, default=20, help="SIGTERMs to everybody, in all")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--fork", action="store_true", help="torchrun's agent and processes are forked: quicker"
+    )
     given = parser.parse_args()
     given.folder = given.folder.resolve()
     given.folder.mkdir(parents=True, exist_ok=True)
     (given.folder / "stops.yaml").write_text(RECIPE, encoding="utf-8")
+    os.environ.update(ENVIRONMENT)
+    if given.fork:
+        importlib.import_module("tests.pretraining.warm")  # everything slow that starts no thread
     results = Results(given.folder / "results.json")
     for strategy in given.strategy:
         for processes in given.processes:

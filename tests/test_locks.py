@@ -191,3 +191,15 @@ def test_a_folder_that_nothing_was_written_to_is_removed_again(tmp_path):
     with lock_folder(tmp_path / "new"):
         (tmp_path / "new/file").touch()
     assert [path.name for path in Path(tmp_path / "new").iterdir()] == ["file"]
+
+
+def test_a_process_that_ends_at_once_can_release_its_locks_before(lock, holder, tmp_path):
+    """And leaves those of others alone."""
+    process, _ = holder
+    with lock_folder(tmp_path / "mine"):
+        assert json.loads(locks.lock_content(tmp_path / "mine") or "")["process"] == os.getpid()
+        locks.release_locks()
+        assert locks.lock_content(tmp_path / "mine") is None
+    assert process.is_alive()
+    with pytest.raises(LockedError), lock(tmp_path / "out"):
+        pass

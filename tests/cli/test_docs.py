@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 import typer
 import yaml
+from torch.distributed.run import get_args_parser
 
 from isoglot.adaptation.request import load_request
 from isoglot.cli import app, load_commands
@@ -184,12 +186,53 @@ def test_commands_have_the_options_that_a_page_shows(page):
             load_recipe(words[0], [setting for setting in after if "$" not in setting])
 
 
+def torchruns(page: str) -> Iterator[list[str]]:
+    """The words after `torchrun` in a page: in its shell and Kubernetes blocks."""
+    for block in blocks(page):
+        if block.language == "sh":
+            for line in block.text.replace("\\\n", " ").splitlines():
+                if "torchrun" in (words := shlex.split(line, comments=True)):
+                    yield words[words.index("torchrun") + 1 :]
+        elif block.language == "yaml" and "torchrun" in block.text:
+            (container,) = yaml.safe_load(block.text)["spec"]["template"]["spec"]["containers"]
+            assert container["command"] == ["torchrun"]
+            yield container["args"]
+
+
+def test_the_launchers_of_distributed_md():
+    """torchrun knows its options, and starts an isoglot command that knows its own."""
+    load_commands()
+    pretrain = typer.main.get_command(app).commands["pretrain"]  # type: ignore[attr-defined]
+    found = list(torchruns("distributed.md"))
+    assert len(found) >= 5
+    for words in found:
+        given, unknown = get_args_parser().parse_known_args(words)
+        assert unknown == []
+        assert (given.module, given.training_script) == (True, "isoglot")
+        command, *arguments = given.training_script_args
+        assert command == "pretrain"
+        context = pretrain.make_context("pretrain", arguments)
+        assert context.params["recipe"] == "xlm"
+
+
+def test_the_scripts_of_distributed_md_are_scripts():
+    scripts = [one for one in blocks("distributed.md") if one.language in ("sh", "python")]
+    for block in scripts:
+        if block.language == "python":
+            compile(block.text, block.file, "exec")
+        else:
+            subprocess.run(["bash", "-n"], input=block.text.encode(), check=True)
+    assert {block.language for block in scripts} == {"sh", "python"}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_settings_that_a_page_shows_exist(page, tmp_path):
     """A YAML block is a recipe, a prepare file, or a part of one; or a request of adapt."""
     for block in blocks(page.name):
         settings = yaml.safe_load(block.text) if block.language == "yaml" else {}
         if not settings or "wikipedia" in settings or "extends: mine.yaml" in block.text:
+            continue
+        if "apiVersion" in settings:  # of Kubernetes
             continue
         shown = tmp_path / "shown.yaml"
         if "graphs" in settings:

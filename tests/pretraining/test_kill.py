@@ -71,6 +71,25 @@ def test_killed_while_a_checkpoint_is_written(corpus, undisturbed, tmp_path, mom
     assert_same(run, undisturbed("plain", 1))
 
 
+@pytest.mark.parametrize(("moment", "saved"), [(3, 0), (11, 1)])
+def test_the_first_of_two_is_killed_while_a_checkpoint_is_written(
+    corpus, undisturbed, tmp_path, moment, saved
+):
+    """In the first process nine files and folders are synced for a checkpoint, its own two first.
+
+    At the third, all files are written, and the folder is not renamed yet; at the eleventh, the
+    other process writes, too.
+    """
+    run = tmp_path / "run"
+    running = processes.Forked(corpus.folder, run, "--kill-in-save", str(moment), processes=2)
+    first, second = running.end(timeout=120)
+    assert first == -signal.SIGKILL
+    assert second == 1, "it is told that the other has ended"
+    assert len(list((run / "checkpoints").glob("step-*"))) == saved
+    processes.Forked(corpus.folder, run, "--resume", processes=2).finish()
+    assert_same(run, undisturbed("plain", 2))
+
+
 @pytest.mark.parametrize("to_group", [False, True])
 def test_sigterm_saves_and_exits_cleanly(corpus, undisturbed, tmp_path, to_group):
     """To the process, or as a scheduler sends it: to the loader's workers as well."""
@@ -130,6 +149,28 @@ def test_signals_at_random_moments_lose_no_step(corpus, undisturbed, tmp_path):
             break
     assert stops >= 4
     processes.Forked(corpus.folder, run, "--resume", processes=2).finish()
+    assert_same(run, undisturbed("plain", 2))
+
+
+def test_torchrun_restarts_a_run_of_which_a_process_is_killed(corpus, undisturbed, tmp_path):
+    """Before the first checkpoint, and after it; the lock of the killed run is taken over."""
+    run, chance = tmp_path / "run", random.Random(8)
+    slow = ("--resume", "--step-seconds", "0.2")
+    arguments = processes.command(corpus.folder, run, *slow, processes=2)
+    arguments.insert(arguments.index("--standalone"), "--max-restarts=2")
+    process = processes.start(arguments)
+    for step in (1, 5):
+        while processes.last_step(run / "metrics.jsonl") < step:
+            assert process.poll() is None, process.communicate()[1].decode()
+            time.sleep(0.002)
+        workers = psutil.Process(process.pid).children()
+        chance.choice(workers).kill()
+        assert psutil.wait_procs(workers, timeout=30)[1] == [], "the other one has ended too"
+    _, errors = process.communicate(timeout=180)
+    assert process.returncode == 0, errors.decode()
+    assert errors.count(b"has ended: it was killed") >= 2
+    assert b"starts at step 0" in errors
+    assert b"at step 3" in errors
     assert_same(run, undisturbed("plain", 2))
 
 

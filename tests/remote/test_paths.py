@@ -36,9 +36,9 @@ def test_patterns_folders_and_what_is_missing(memory):
     assert not RemotePath("memory://d/a.txt").is_dir()
     with pytest.raises(FetchError, match=r"^memory://d/\*.xml: no file matches"):
         find_remote("memory://d/*.xml")
-    with pytest.raises(FetchError, match="^memory://d/x.txt: there is no such file"):
+    with pytest.raises(FetchError, match=r"^memory://d/x.txt: there is no such file"):
         RemotePath("memory://d/x.txt").open()
-    with pytest.raises(FetchError, match="^memory://d: is a folder"):
+    with pytest.raises(FetchError, match=r"^memory://d: is a folder"):
         remote_info("memory://d")
 
 

@@ -21,7 +21,7 @@ def test_faults_are_survived_and_counted(store, web):
             assert found == store.files["/a.bin"][start : start + 500]
     assert traffic.faults >= 3
     (note,) = told
-    assert note.startswith(f"{traffic.faults} requests to remote files failed and succeeded")
+    assert note.startswith(f"{traffic.faults} requests to remote files failed and had to be")
     for reason in ("status 500", "the connection broke", "the server fell silent"):
         assert reason in note
 

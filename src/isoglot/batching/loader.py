@@ -29,7 +29,7 @@ from torch.utils.data import DataLoader, Sampler
 from isoglot.batching.builder import BatchBuilder
 from isoglot.batching.mixture import Mixture, OpenStream
 from isoglot.batching.padded import PaddedBatchBuilder, build_planner, uses_padding
-from isoglot.errors import RecipeError
+from isoglot.errors import IsoglotError, RecipeError
 from isoglot.ranges import Range, check_ranges
 from isoglot.types import Cursor
 
@@ -192,6 +192,7 @@ class Loader:
             batches = iter(loader)
         if workers:
             _stop_workers_at_exit(batches)
+            return _in_own_words(batches)
         return batches
 
 
@@ -271,6 +272,17 @@ def to_shared_buffer(batch: Batch) -> Batch:
         return part.view(tensor.dtype).view(tensor.shape).copy_(tensor)
 
     return batch.map(copy)
+
+
+def _in_own_words(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The batches; of an error in a worker, to which torch adds its traceback, the sentence."""
+    try:
+        yield from batches
+    except IsoglotError as error:
+        _, found, sentence = str(error).rpartition(f"{type(error).__name__}: ")
+        if not found:
+            raise
+        raise IsoglotError(sentence.strip()) from error
 
 
 def _unchanged(batch: Any) -> Any:

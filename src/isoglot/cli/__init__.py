@@ -16,6 +16,7 @@ from isoglot import __version__
 from isoglot.atomic import disk_fault, write_error_message
 from isoglot.cli import help_table
 from isoglot.errors import IsoglotError
+from isoglot.remote.faults import report_faults
 
 _COMMANDS = (
     "demo",
@@ -111,7 +112,8 @@ def main() -> None:
     if _HELP & set(sys.argv):
         help_table.install()
     try:
-        app()
+        with report_faults(lambda note: print(f"note: {note}", file=sys.stderr)):
+            app()
     except BrokenPipeError:
         # the reader of a pipe has enough (`| head`); Python would flush once more at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -173,6 +173,13 @@ class Encoder(nn.Module):
         config = scratch_config(
             settings, vocabulary_size=vocabulary_size, pad=pad_id, cls=cls_id, sep=sep_id
         )
+        return cls.from_config(config, settings, languages=languages)
+
+    @classmethod
+    def from_config(
+        cls, config: Any, settings: ModelConfig, *, languages: Sequence[str] = ()
+    ) -> Encoder:
+        """Create a model of a transformers config with random weights."""
         attention_dropout = configure_dropout(config, hidden=settings.dropout)
         model = AutoModelForMaskedLM.from_config(
             config, attn_implementation=PACKED_ATTENTION, dtype=torch.float32

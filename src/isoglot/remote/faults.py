@@ -7,6 +7,7 @@ their environment, and each fault appends one line to it.
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from collections import Counter
 from contextlib import contextmanager, suppress
@@ -36,16 +37,15 @@ def report_faults(note: Callable[[str], None]) -> Iterator[None]:
     if os.environ.get(FAULT_LOG):  # the command that started this process reports
         yield
         return
-    handle, name = tempfile.mkstemp(prefix="isoglot-faults-")
-    os.close(handle)
-    os.environ[FAULT_LOG] = name
+    log = Path(tempfile.gettempdir()) / f"isoglot-faults-{os.getpid()}-{secrets.token_hex(4)}"
+    os.environ[FAULT_LOG] = str(log)
     try:
         yield
     finally:
         del os.environ[FAULT_LOG]
-        reasons = Counter(Path(name).read_text(encoding="utf-8").splitlines())
-        Path(name).unlink()
-        if reasons:
+        if log.is_file():  # the first fault makes it
+            reasons = Counter(log.read_text(encoding="utf-8").splitlines())
+            log.unlink()
             note(describe_faults(reasons))
 
 
@@ -55,4 +55,4 @@ def describe_faults(reasons: Counter[str]) -> str:
     more = ", ..." if len(reasons) > _SHOWN else ""
     number = reasons.total()
     requests = "1 request" if number == 1 else f"{number:,} requests"
-    return f"{requests} to remote files failed and succeeded when repeated ({told}{more})."
+    return f"{requests} to remote files failed and had to be repeated ({told}{more})."
