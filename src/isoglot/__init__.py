@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from isoglot.alignment.align import align
     from isoglot.alignment.config import AlignConfig
-    from isoglot.api import estimate, prepare, pretrain
+    from isoglot.api import estimate, estimate_memory, prepare, pretrain
     from isoglot.corpus import Corpus
     from isoglot.corpus.reading.reader import Reader
     from isoglot.errors import IsoglotError
@@ -60,6 +60,7 @@ _PUBLIC = {
     "adapt": "isoglot.api",
     "align": "isoglot.alignment.align",
     "estimate": "isoglot.api",
+    "estimate_memory": "isoglot.api",
     "evaluate": "isoglot.evaluation.evaluate",
     "export_model": "isoglot.exporting.export",
     "fetch": "isoglot.fetching.fetch",
@@ -99,6 +100,7 @@ __all__ = [
     "Task",
     "align",
     "estimate",
+    "estimate_memory",
     "evaluate",
     "export_model",
     "fetch",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from isoglot.corpus.pipeline.plan import PrepareConfig
     from isoglot.pretraining.config import Recipe
     from isoglot.pretraining.estimate import RunEstimate
+    from isoglot.pretraining.memory_estimate import MemoryEstimate
     from isoglot.pretraining.run import Outcome
     from isoglot.pretraining.train_step import StepResult
 
@@ -239,6 +240,38 @@ def estimate(
     console = console or TerminalConsole(stderr=True)
     loaded, opened, folder = _inputs(recipe, corpus, out, settings, console, resume=True)
     return estimate_run(loaded, opened, console, hours=hours, folder=folder)
+
+
+def estimate_memory(
+    recipe: str | Path | Recipe,
+    corpus: str | Path | Corpus | None = None,
+    *,
+    settings: Sequence[str] = (),
+    processes: int = 1,
+    console: Console | None = None,
+) -> MemoryEstimate:
+    """Calculate the GPU memory that a recipe will need, without building its model.
+
+        print(isoglot.estimate_memory("xlm", "corpora/mine").peak)
+
+    Args:
+        recipe: name of a built-in recipe, path of a recipe file, or a loaded recipe.
+        corpus: a prepared corpus or its folder; none: the recipe's own.
+        settings: changes of a recipe given by name or path, `path.to.setting=value`.
+        processes: GPUs of the run.
+        console: where progress is shown; none: standard error.
+    """
+    from rich.console import Console as TerminalConsole
+
+    from isoglot.corpus import Corpus
+    from isoglot.pretraining import memory_estimate
+    from isoglot.recipe import load_recipe
+
+    console = console or TerminalConsole(stderr=True)
+    loaded = load_recipe(str(recipe), settings) if isinstance(recipe, str | Path) else recipe
+    if not isinstance(corpus, Corpus):
+        corpus = Corpus.open(resolve_corpus(loaded, corpus, console))
+    return memory_estimate.estimate_memory(loaded, corpus, processes=processes)
 
 
 def _inputs(

@@ -22,8 +22,8 @@ def few_rows_fit(monkeypatch):
     """A device whose memory ends beyond 5 rows at a time."""
     forward = TrainModule.forward
 
-    def limited(self, batch, **options):
-        if len(batch.rows.ids) > 5:
+    def limited(self, batch=None, **options):
+        if batch is not None and len(batch.rows.ids) > 5:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
         return forward(self, batch, **options)
 
@@ -71,9 +71,22 @@ def test_memory_that_ends_is_an_answer_and_smaller_sizes_are_taken(corpus, tmp_p
     assert "rows do not fit the memory" in found.reason
 
 
-def test_in_batch_negatives_are_never_split(corpus, tmp_path, few_rows_fit):
+def test_in_batch_negatives_of_a_step_are_split_where_they_do_not_fit(
+    corpus, tmp_path, few_rows_fit
+):
     config = one_stage(driver.contrast())
     moco = replace(config.objectives["moco"], in_batch_negatives=True)
+    config = replace(config, objectives={"moco": moco}, batch=replace(ROWS, rows=8))
+    with measurer(config, corpus, tmp_path) as measured:
+        found = measured.micro_rows()
+    assert found.number in (2, 4)
+    assert "8 rows do not fit the memory" in found.reason
+
+
+def test_in_batch_negatives_of_a_micro_batch_are_never_split(corpus, tmp_path, few_rows_fit):
+    config = one_stage(driver.contrast())
+    negatives = {"in_batch_negatives": True, "negatives": "micro_batch"}
+    moco = replace(config.objectives["moco"], **negatives)
     config = replace(config, objectives={"moco": moco}, batch=replace(ROWS, rows=4))
     with measurer(config, corpus, tmp_path / "one") as measured:
         assert measured.micro_rows().number == 4

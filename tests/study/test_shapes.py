@@ -8,6 +8,7 @@ from rich.console import Console
 
 from isoglot.corpus import Corpus
 from isoglot.errors import RecipeError
+from isoglot.objectives.moco import MoCo
 from isoglot.pretraining.micro_rows import MicroRows
 from isoglot.recipe import load_recipe
 from isoglot.study import shapes
@@ -53,7 +54,13 @@ def test_a_control_has_the_rows_of_its_recipe(tried, tmp_path):
 def test_an_objective_that_compares_examples_decides_for_all(tried, tmp_path):
     contrast = load_recipe("ppa-tiny", AUTO)
     plain = replace(load_recipe("tiny", AUTO), batch=contrast.batch)
-    assert resolve([plain, contrast], tmp_path) == [32, 32]
+    assert resolve([plain, contrast], tmp_path / "whole step") == [8, 8]
+    tried.clear()
+    moco = contrast.objectives["moco"]
+    assert isinstance(moco, MoCo)
+    by_itself = replace(moco, negatives="micro_batch")
+    contrast = replace(contrast, objectives={**contrast.objectives, "moco": by_itself})
+    assert resolve([plain, contrast], tmp_path / "micro-batches") == [32, 32]
     assert tried == ["ppa-tiny"]
 
 

@@ -26,6 +26,8 @@ Examples:
     isoglot pretrain xlm --corpus corpora/mine --set optimizer.learning_rate=5e-5
     isoglot pretrain xlm --corpus corpora/mine --set batch.micro_rows=auto --plan
     isoglot pretrain xlm --corpus corpora/mine --set batch.micro_rows=auto --hours 2
+    isoglot pretrain xlm --corpus s3://bucket/corpora/mine
+    isoglot pretrain xlm --corpus corpora/mine --set model.size=xxl --estimate --processes 8
     isoglot pretrain mine.yaml --resume
     torchrun --nproc-per-node 8 -m isoglot pretrain xlm --corpus corpora/mine
 """
@@ -36,7 +38,7 @@ def pretrain(
     recipe: str = typer.Argument(..., help="A built-in recipe (`isoglot show recipes`) or a file."),
     corpus: Path | None = typer.Option(
         None,
-        help="A prepared corpus.",
+        help="A prepared corpus: a folder, or a URL (s3://, gs://, https://, hf://datasets/).",
         show_default="the recipe's own; tiny recipes generate theirs",
     ),
     out: Path | None = typer.Option(
@@ -66,6 +68,19 @@ def pretrain(
         help="Time a few steps, print rows that fit the memory, steps, passes over the data, "
         "hours, memory and disk, and stop.",
     ),
+    estimate: bool = typer.Option(
+        False,
+        "--estimate",
+        help="Calculate what each GPU will need: weights, gradients, moments, activations, logits; "
+        "for any model and number of GPUs, also on a machine without one. Then stop.",
+    ),
+    processes: int | None = typer.Option(
+        None,
+        min=1,
+        max=2**20,
+        help="GPUs of the run to estimate; only with --estimate.",
+        show_default="1",
+    ),
 ) -> None:
     """Pre-train an encoder and export it as a plain Hugging Face folder.
 
@@ -74,17 +89,30 @@ def pretrain(
     """
     from rich.console import Console as TerminalConsole
 
-    from isoglot.api import estimate
+    from isoglot.api import estimate as measure
+    from isoglot.api import estimate_memory
     from isoglot.api import pretrain as run
     from isoglot.cli.console import disable_progress_bars, print_table
+    from isoglot.errors import RecipeError
     from isoglot.pretraining.interruptions import exit_at_signals
     from isoglot.pretraining.liveness import STOPPED_EXIT_CODE
     from isoglot.pretraining.measuring import process_start
 
     disable_progress_bars()
     console = TerminalConsole(stderr=True)
+    if processes is not None and not estimate:
+        raise RecipeError(
+            "--processes is for --estimate. To train on several GPUs: torchrun --nproc-per-node=N "
+            "-m isoglot pretrain ..."
+        )
+    if estimate:
+        needed = estimate_memory(
+            recipe, corpus, settings=settings, processes=processes or 1, console=console
+        )
+        print_table(("", "on each GPU"), needed.rows())
+        return
     if plan:
-        found = estimate(recipe, corpus, out, settings=settings, hours=hours, console=console)
+        found = measure(recipe, corpus, out, settings=settings, hours=hours, console=console)
         if os.environ.get("RANK", "0") == "0":
             print_table(("", ""), found.rows())
             _print_notes(found.notes(), console)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from isoglot.errors import ModelError, require, require_name
 from isoglot.ranges import Range, Temperature, check_ranges
 
-ModelSize = Literal["tiny", "small", "base", "large", "xlm", "mbert", "albert"]
+ModelSize = Literal["tiny", "small", "base", "large", "xl", "xxl", "xlm", "mbert", "albert"]
 
 
 class Shape(NamedTuple):
@@ -27,13 +27,16 @@ SHAPES: dict[ModelSize, Shape] = {
     "small": Shape(6, 384, 6),
     "base": Shape(12, 768, 12),
     "large": Shape(24, 1024, 16),
+    "xl": Shape(36, 2560, 32),
+    "xxl": Shape(48, 4096, 32),
     "xlm": Shape(12, 1024, 8),
     "mbert": Shape(12, 768, 12),
     "albert": Shape(12, 768, 12),
 }
-"""All but `mbert` and `albert` use XLM-R's classes (post-norm, GELU, learned positions). `xlm` has
-the shape of XLM-15, whose own transformers classes take no 4-D mask. `albert` is ALBERT base: one
-layer used twelve times, and embeddings of 128 dimensions."""
+"""Most use XLM-R's classes (post-norm, GELU, learned positions); `xl` and `xxl` use those of XLM-R
+XL and XXL (pre-norm; 3.5 and 10.7 billion weights with its vocabulary). `xlm` has the shape of
+XLM-15, whose own transformers classes take no 4-D mask. `albert` is ALBERT base: one layer used
+twelve times, and embeddings of 128 dimensions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils.checkpoint import checkpoint
 from typing_extensions import override
 
@@ -149,9 +150,9 @@ class LMHead:
             features = self.features(state[None])
         except (RuntimeError, TypeError):  # no chain of layers, or more layers after the product
             return False
-        return features.shape[-1] == output.in_features and torch.equal(
-            output(features), self._run_layers(state[None])
-        )
+        if features.shape[-1] != output.in_features or isinstance(output.weight, FakeTensor):
+            return features.shape[-1] == output.in_features  # without numbers nothing to compare
+        return torch.equal(output(features), self._run_layers(state[None]))
 
 
 @contextmanager

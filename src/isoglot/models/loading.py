@@ -20,6 +20,7 @@ from transformers import (
     AutoTokenizer,
     BertConfig,
     XLMRobertaConfig,
+    XLMRobertaXLConfig,
 )
 
 from isoglot.errors import ModelError, library_errors
@@ -160,7 +161,12 @@ def check_vocabulary_size(name: str, of_model: int, of_tokenizer: int | None) ->
         )
 
 
-_CONFIG_CLASSES: dict[ModelSize, Any] = {"mbert": BertConfig, "albert": AlbertConfig}
+_CONFIG_CLASSES: dict[ModelSize, Any] = {
+    "mbert": BertConfig,
+    "albert": AlbertConfig,
+    "xl": XLMRobertaXLConfig,
+    "xxl": XLMRobertaXLConfig,
+}
 
 
 def scratch_config(
@@ -180,7 +186,7 @@ def scratch_config(
             f"model.hidden_size ({shape.hidden}) must be a multiple of model.num_heads "
             f"({shape.heads})."
         )
-    is_bert = settings.size in _CONFIG_CLASSES
+    is_bert = settings.size in {"mbert", "albert"}
     return _CONFIG_CLASSES.get(settings.size, XLMRobertaConfig)(
         vocab_size=vocabulary_size,
         num_hidden_layers=shape.layers,

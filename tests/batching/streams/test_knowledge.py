@@ -60,7 +60,7 @@ def test_a_context_is_the_page_around_the_name(knowing, limit):
         mentions, sentences = examples.mentions, examples.sentences
         pages, offsets = sentences["page"], sentences.offsets("tokens")
         for index, _, example in draws(examples):
-            row = examples.rows[index]
+            row = int(examples.rows(np.array([index]))[0])
             sentence, start, end = (int(mentions[n][row]) for n in ("sentence", "start", "end"))
             name = sentences.tokens("tokens", sentence)[start:end]
             assert example.context[example.start : example.end].tolist() == name.tolist()

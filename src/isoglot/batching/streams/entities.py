@@ -12,24 +12,30 @@ object's description in another one.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from typing_extensions import override
 
-from isoglot.batching.dropped import Limit, count_dropped
-from isoglot.batching.streams.knowledge import KnowledgeSlice, KnowledgeStream
+from isoglot.batching.dropped import Limit
+from isoglot.batching.streams.kept_rows import Chunk, KeptRows, find_kept
+from isoglot.batching.streams.knowledge import SOURCE, KnowledgeSlice, KnowledgeStream
 from isoglot.types import Mention, TripleExample
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from isoglot.batching.streams.knowledge import DescriptionSampler
     from isoglot.corpus import Corpus
     from isoglot.corpus.knowledge.store import Knowledge
+    from isoglot.corpus.storage.array_file import ArrayWriter
     from isoglot.corpus.storage.shards import Shard, Split
     from isoglot.types import BoolArray, FloatArray, IntArray, LongArray
 
 DESCRIPTIONS = "the stream's description and description_languages"
+OF_OTHERS = "belong to other languages"
+"""Triples whose subject has no description in the language: not counted as dropped."""
 _ROWS_AT_A_TIME = 2**20
 """Rows of a table that are checked at a time, to bound memory."""
 
@@ -43,27 +49,32 @@ class EntitySlice(KnowledgeSlice):
         self, corpus: Corpus, language: str, split: Split, sampler: DescriptionSampler, limit: int
     ) -> None:
         super().__init__(corpus, language, split, sampler, limit)
-        starts, end = range(0, len(self.table), _ROWS_AT_A_TIME), len(self.table)
-        chunks = [slice(start, min(start + _ROWS_AT_A_TIME, end)) for start in starts]
-        self.rows = np.concatenate([np.zeros(0, np.int64), *map(self._usable, chunks)])
-        self.num_examples = len(self.rows)
+        knowledge = corpus.knowledge.fingerprint
+        settings = (knowledge, limit, sampler.how, sampler.weights.tolist())
+        name = f"{SOURCE}/{language}/{split}-{self.entity_column}"
+        found = corpus.index(name, settings, self._find, num_rows=len(self.table))
+        self._kept = KeptRows(found)
+        self.num_examples = self._kept.num_kept
+        self.dropped = tuple(one for one in self._kept.dropped if one.reason != OF_OTHERS)
 
-    def _count(self, limits: list[Limit]) -> None:
-        """Add the rows of a chunk that are dropped to those of the chunks before."""
-        counts = {one.reason: one for one in self.dropped}
-        for one in count_dropped(limits):
-            before = counts.get(one.reason)
-            total = one.count + (0 if before is None else before.count)
-            counts[one.reason] = replace(one, count=total)
-        self.dropped = tuple(counts.values())
+    def _find(self, writer: ArrayWriter) -> None:
+        def chunks() -> Iterator[Chunk]:
+            for start in range(0, len(self.table), _ROWS_AT_A_TIME):
+                yield self._look_at(slice(start, min(start + _ROWS_AT_A_TIME, len(self.table))))
+
+        find_kept(writer, chunks)
+
+    def rows(self, indices: LongArray) -> LongArray:
+        """The rows of the table of these examples."""
+        return self._kept.rows(indices)
 
     @override
     def where(self, index: int) -> str:
-        return f"{self.table.path}, row {int(self.rows[index])}"
+        return f"{self.table.path}, row {int(self.rows(np.array([index]))[0])}"
 
     @abstractmethod
-    def _usable(self, chunk: slice) -> LongArray:
-        """The rows of a chunk that can be drawn."""
+    def _look_at(self, chunk: slice) -> Chunk:
+        """Which rows of a chunk can be drawn, and why the others cannot."""
 
     def _possible(self, chunk: slice) -> BoolArray:
         """Which rows of a chunk have a description that can be drawn."""
@@ -85,17 +96,15 @@ class MentionSlice(EntitySlice):
         return self.mentions
 
     @override
-    def _usable(self, chunk: slice) -> LongArray:
+    def _look_at(self, chunk: slice) -> Chunk:
         lengths = self.mentions["end"][chunk] - self.mentions["start"][chunk]
         described, short = self._possible(chunk), lengths <= self.limit
         long = f"have a name of more than {self.limit} tokens"
-        self._count(
-            [
-                Limit(described, "have an entity without a usable description", DESCRIPTIONS),
-                Limit(short, long, "batch.row_length or the stream's max_tokens"),
-            ]
-        )
-        return np.asarray(chunk.start + np.flatnonzero(described & short))
+        limits = [
+            Limit(described, "have an entity without a usable description", DESCRIPTIONS),
+            Limit(short, long, "batch.row_length or the stream's max_tokens"),
+        ]
+        return Chunk(limits, lengths, lengths)
 
     @property
     @override
@@ -105,7 +114,7 @@ class MentionSlice(EntitySlice):
 
     @override
     def sizes(self, indices: LongArray, uniforms: FloatArray) -> IntArray:
-        rows = self.rows[indices]
+        rows = self.rows(indices)
         begin, end = self._windows(rows)
         described = self.sampler.lengths(self._sample(rows, uniforms))
         sizes = [end - begin, np.minimum(described, self.limit)]
@@ -113,7 +122,7 @@ class MentionSlice(EntitySlice):
 
     @override
     def example(self, index: int, uniform: float) -> Mention:
-        rows = self.rows[index : index + 1]
+        rows = self.rows(np.array([index]))
         (begin,), (end,) = self._windows(rows)
         offsets = self.sentences.offsets("tokens")
         row = int(rows[0])
@@ -164,25 +173,26 @@ class TripleSlice(EntitySlice):
         return self.triples
 
     @override
-    def _usable(self, chunk: slice) -> LongArray:
-        described = self.subjects.rows(self.triples["subject"][chunk]) >= 0
-        good = described & self._possible(chunk)
-        # a triple whose subject has no description here is one of other languages
+    def _look_at(self, chunk: slice) -> Chunk:
+        rows = self.subjects.rows(self.triples["subject"][chunk])
+        described, offsets = rows >= 0, self.subjects.table.offsets("tokens")
+        lengths = np.where(described, offsets[rows + 1] - offsets[np.maximum(rows, 0)], 0)
         reason = "have an object without a usable description"
-        self._count([Limit(good[described], reason, DESCRIPTIONS)])
-        return np.asarray(chunk.start + np.flatnonzero(good))
+        limits = [
+            Limit(described, OF_OTHERS, ""),
+            Limit(self._possible(chunk), reason, DESCRIPTIONS),
+        ]
+        return Chunk(limits, lengths, lengths)
 
     @property
     @override
     def num_tokens(self) -> int:  # type: ignore[override]
         """Tokens of the subjects' descriptions."""
-        offsets = self.subjects.table.offsets("tokens")
-        rows = self.subjects.rows(self.triples["subject"][self.rows])
-        return int((offsets[rows + 1] - offsets[rows]).sum())
+        return self._kept.num_tokens
 
     @override
     def sizes(self, indices: LongArray, uniforms: FloatArray) -> IntArray:
-        rows = self.rows[indices]
+        rows = self.rows(indices)
         offsets = self.subjects.table.offsets("tokens")
         subjects = self.subjects.rows(self.triples["subject"][rows])
         lengths = (
@@ -194,7 +204,7 @@ class TripleSlice(EntitySlice):
 
     @override
     def example(self, index: int, uniform: float) -> TripleExample:
-        rows = self.rows[index : index + 1]
+        rows = self.rows(np.array([index]))
         subject, relation, thing = (
             int(self.triples[name][rows[0]]) for name in ("subject", "relation", "object")
         )
