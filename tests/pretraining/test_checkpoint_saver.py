@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from rich.console import Console
+from torch.testing._internal import two_tensor
 
 from isoglot.errors import CheckpointError
 from isoglot.pretraining import checkpoint_files, checkpoint_saver
@@ -123,6 +124,29 @@ def test_a_second_signal_does_not_wait(tmp_path, monkeypatch):
         save_and_raise(saver, KeyboardInterrupt)
     assert not (tmp_path / "step-00000003").exists()
     disk.go.set()
+
+
+def test_an_unforeseen_error_of_the_thread_is_told(tmp_path, monkeypatch):
+    """The other processes would wait for this one."""
+
+    def fail(*_):
+        raise KeyError
+
+    monkeypatch.setattr(checkpoint_files, "write_tensors", fail)
+    saver = CheckpointSaver(tmp_path, CheckpointConfig())
+    saver.save(state(), *trained())
+    with pytest.raises(CheckpointError, match=r"cannot be written \(KeyError\)"):
+        saver.wait()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_quantized_tensors_are_not_stored_as_if_they_were_plain(tmp_path):
+    model, optimizer = trained()
+    weight = model.embedding.weight
+    quantized = two_tensor.TwoTensor(torch.ones(7, 5), torch.zeros(7, 5))
+    optimizer.state[weight]["exp_avg"] = quantized
+    with pytest.raises(CheckpointError, match="exp_avg of the optimizer, a TwoTensor"):
+        save(tmp_path, state(), model, optimizer, keep=1)
 
 
 def test_without_memory_for_a_copy_training_waits(tmp_path, monkeypatch):

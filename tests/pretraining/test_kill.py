@@ -71,6 +71,25 @@ def test_killed_while_a_checkpoint_is_written(corpus, undisturbed, tmp_path, mom
     assert_same(run, undisturbed("plain", 1))
 
 
+@pytest.mark.parametrize(("moment", "saved"), [(3, 0), (11, 1)])
+def test_the_first_of_two_is_killed_while_a_checkpoint_is_written(
+    corpus, undisturbed, tmp_path, moment, saved
+):
+    """In the first process nine files and folders are synced for a checkpoint, its own two first.
+
+    At the third, all files are written, and the folder is not renamed yet; at the eleventh, the
+    other process writes, too.
+    """
+    run = tmp_path / "run"
+    running = processes.Forked(corpus.folder, run, "--kill-in-save", str(moment), processes=2)
+    first, second = running.end(timeout=120)
+    assert first == -signal.SIGKILL
+    assert second == 1, "it is told that the other has ended"
+    assert len(list((run / "checkpoints").glob("step-*"))) == saved
+    processes.Forked(corpus.folder, run, "--resume", processes=2).finish()
+    assert_same(run, undisturbed("plain", 2))
+
+
 @pytest.mark.parametrize("to_group", [False, True])
 def test_sigterm_saves_and_exits_cleanly(corpus, undisturbed, tmp_path, to_group):
     """To the process, or as a scheduler sends it: to the loader's workers as well."""

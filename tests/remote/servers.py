@@ -95,11 +95,11 @@ class _Handler(BaseHTTPRequestHandler):
             found += [{"type": "directory", "path": one, "oid": "d", "size": 0} for one in inner]
             self._send(200, json.dumps(found).encode(), {"Content-Type": "application/json"})
             return
-        siblings = []
-        for about in (one for name in names for one in self._about(name)):
-            siblings.append(
-                {"rfilename": about["path"], "size": about["size"], "lfs": about["lfs"]}
-            )
+        siblings = [
+            {"rfilename": about["path"], "size": about["size"], "lfs": about["lfs"]}
+            for name in names
+            for about in self._about(name)
+        ]
         answer = {"id": repo, "sha": "rev1", "siblings": siblings, "cardData": {"license": "mit"}}
         self._send(200, json.dumps(answer).encode(), {"Content-Type": "application/json"})
 
@@ -177,56 +177,59 @@ class Traffic:
             return ("500", "cut", "silence")[self.faults % 3]
 
 
+class _Proxy(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    host: str
+    traffic: Traffic
+
+    @override
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        traffic = self.traffic
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        with traffic.lock:
+            traffic.requests.append((self.command, self.path))
+        fault = traffic.fault()
+        if fault == "500":
+            self.send_response(500)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        if fault == "silence":
+            time.sleep(traffic.silence_seconds)
+        connection = http.client.HTTPConnection(self.host, timeout=30)
+        connection.request(self.command, self.path, body, dict(self.headers.items()))
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        self._answer(answer, len(content))
+        if self.command == "GET":
+            traffic.sent_bytes += len(content)
+        if fault == "cut":
+            self.wfile.write(content[: len(content) // 2])
+            self.close_connection = True
+        elif self.command != "HEAD":
+            self.wfile.write(content)
+
+    do_HEAD = do_PUT = do_POST = do_DELETE = do_GET  # noqa: N815
+
+    def _answer(self, answer: http.client.HTTPResponse, size: int) -> None:
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in {"connection", "transfer-encoding", "server", "date"}:
+                self.send_header(name, value)
+        if answer.getheader("Content-Length") is None:
+            self.send_header("Content-Length", str(size))
+        self.end_headers()
+
+
 @contextlib.contextmanager
 def flaky_proxy(target: str, traffic: Traffic) -> Iterator[str]:
     """The address of a proxy that passes requests on to a server, and fails some."""
     host = target.removeprefix("http://")
-
-    class Proxy(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        @override
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-        def do_GET(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            with traffic.lock:
-                traffic.requests.append((self.command, self.path))
-            fault = traffic.fault()
-            if fault == "500":
-                self.send_response(500)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            if fault == "silence":
-                time.sleep(traffic.silence_seconds)
-            connection = http.client.HTTPConnection(host, timeout=30)
-            connection.request(self.command, self.path, body, dict(self.headers.items()))
-            answer = connection.getresponse()
-            content = answer.read()
-            connection.close()
-            self._answer(answer, len(content))
-            if self.command == "GET":
-                traffic.sent_bytes += len(content)
-            if fault == "cut":
-                self.wfile.write(content[: len(content) // 2])
-                self.close_connection = True
-            elif self.command != "HEAD":
-                self.wfile.write(content)
-
-        do_HEAD = do_PUT = do_POST = do_DELETE = do_GET  # noqa: N815
-
-        def _answer(self, answer: http.client.HTTPResponse, size: int) -> None:
-            self.send_response(answer.status)
-            for name, value in answer.getheaders():
-                if name.lower() not in {"connection", "transfer-encoding", "server", "date"}:
-                    self.send_header(name, value)
-            if answer.getheader("Content-Length") is None:
-                self.send_header("Content-Length", str(size))
-            self.end_headers()
-
-    with _running(Proxy) as address:
+    with _running(type("Proxy", (_Proxy,), {"host": host, "traffic": traffic})) as address:
         yield address
 
 

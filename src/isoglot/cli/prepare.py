@@ -46,7 +46,11 @@ Other formats (JSON lines, Parquet, TMX, ...) and all settings: docs/prepare.md
 def prepare(
     file: Path = typer.Argument(..., help="The prepare file (YAML)."),
     out: Path = typer.Option(
-        ..., "--out", "-o", help="Folder of the prepared corpus.", callback=output_folder
+        ...,
+        "--out",
+        "-o",
+        help="Folder of the prepared corpus, or a URL (s3://...) that it is copied to.",
+        callback=output_folder,
     ),
     workers: int = typer.Option(1, min=1, max=1024, help="Processes that clean and tokenize."),
     cluster: str = CLUSTER,
@@ -74,10 +78,14 @@ def prepare(
     from isoglot.corpus.engine.runner import Timings
     from isoglot.corpus.pipeline.run import prepare as run
     from isoglot.recipe import load_prepare
+    from isoglot.remote.upload import outgoing_folder, upload_corpus
+    from isoglot.remote.urls import as_url
 
     config = load_prepare(file, settings)
     if dropped is not None:
         config = replace(config, dropped_folder=str(dropped.resolve()))
+    url = as_url(out)
+    out = out if url is None else outgoing_folder(url)
     timings = Timings()
     console = Console(stderr=True)
     try:
@@ -92,11 +100,13 @@ def prepare(
                 timings=timings,
                 overwrite=overwrite,
             )
+            if url is not None:
+                upload_corpus(out, url, lambda done, total: stages("copy", done, total))
     except KeyboardInterrupt:
         console.print("stopped: finished work is kept; run the command again to continue.")
         raise typer.Exit(_INTERRUPTED) from None
     show_manifest(manifest, timings)
-    print(f"\ncorpus: {out}")
+    print(f"\ncorpus: {url or out}")
 
 
 def show_manifest(manifest: Manifest, timings: Timings | None = None) -> None:

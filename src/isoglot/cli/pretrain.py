@@ -26,6 +26,7 @@ Examples:
     isoglot pretrain xlm --corpus corpora/mine --set optimizer.learning_rate=5e-5
     isoglot pretrain xlm --corpus corpora/mine --set batch.micro_rows=auto --plan
     isoglot pretrain xlm --corpus corpora/mine --set batch.micro_rows=auto --hours 2
+    isoglot pretrain xlm --corpus s3://bucket/corpora/mine
     isoglot pretrain xlm --corpus corpora/mine --set model.size=xxl --estimate --processes 8
     isoglot pretrain mine.yaml --resume
     torchrun --nproc-per-node 8 -m isoglot pretrain xlm --corpus corpora/mine
@@ -37,7 +38,7 @@ def pretrain(
     recipe: str = typer.Argument(..., help="A built-in recipe (`isoglot show recipes`) or a file."),
     corpus: Path | None = typer.Option(
         None,
-        help="A prepared corpus.",
+        help="A prepared corpus: a folder, or a URL (s3://, gs://, https://, hf://datasets/).",
         show_default="the recipe's own; tiny recipes generate theirs",
     ),
     out: Path | None = typer.Option(

@@ -149,9 +149,9 @@ class CheckpointSaver:
         except CheckpointException as error:
             _abandon(stack)
             failure = first_failure(error)
-            if not isinstance(failure, OSError | CheckpointError):
-                raise
-            raise self._error(place, failure) from error
+            if isinstance(failure, OSError | CheckpointError):
+                raise self._error(place, failure) from error
+            raise failure from error
         content = {**state.content(), "aliases": aliases, "optimizer": scalars}
         work = partial(self._write, place, writer, stack, content, state)
         if writer.is_copied:
@@ -187,7 +187,7 @@ class CheckpointSaver:
         try:
             partial_folder(place).mkdir(parents=True, exist_ok=True)
             hashes = write_all(partial_folder(place), writer.files)
-        except OSError as error:
+        except Exception as error:
             refused = self._error(place, error)
         everyone = gathered((hashes, refused), self.group)
         refused = next((one for _, one in everyone if one is not None), None)
@@ -199,7 +199,7 @@ class CheckpointSaver:
                     content["sha256"] = {k: v for own, _ in everyone for k, v in own.items()}
                     content["tensors"] = _contents(writer)
                     self._finish(place, content)
-            except (OSError, CheckpointError) as error:
+            except Exception as error:
                 refused = self._error(place, error)
         (refused, *_) = gathered(refused, self.group)
         if refused is not None:
@@ -232,7 +232,7 @@ class CheckpointSaver:
         before = latest(self._folder)
         kept = f"{before} is untouched" if before else "there is no earlier one"
         cause = error.__cause__ if isinstance(error, WriteError) else error
-        reason = getattr(cause, "strerror", None) or error
+        reason = getattr(cause, "strerror", None) or str(error) or type(error).__name__
         return CheckpointError(
             f"{place}: cannot be written ({reason}). Free space there and resume; {kept}."
         )

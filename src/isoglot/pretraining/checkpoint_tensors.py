@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.distributed.tensor import DTensor, Shard
 
+from isoglot.errors import CheckpointError
 from isoglot.pretraining.low_bit import PlainStateOptimizer
 
 if TYPE_CHECKING:
@@ -91,15 +92,25 @@ def optimizer_tensors(
     for weight, state in optimizer.state.items():
         for key, value in state.items():
             name = f"{names[id(weight)]}|{key}"
-            if torch.is_tensor(value):
-                tensors[name] = value.detach()
-            else:
+            if not torch.is_tensor(value):
                 scalars[name] = value
+                continue
+            _refuse_subclass(value.to_local() if isinstance(value, DTensor) else value, name)
+            tensors[name] = value.detach()
     groups = [
         {k: v for k, v in group.items() if k != "params" and isinstance(v, int | float | bool)}
         for group in optimizer.param_groups
     ]
     return tensors, {"state": scalars, "groups": groups}
+
+
+def _refuse_subclass(tensor: Tensor, name: str) -> None:
+    """A tensor that only looks like one (quantized) would be rounded by a copy of its values."""
+    if hasattr(tensor, "__tensor_flatten__"):
+        raise CheckpointError(
+            f"A checkpoint cannot hold {name} of the optimizer, a {type(tensor).__name__}: use an "
+            "optimizer whose state is made of plain tensors."
+        )
 
 
 def set_groups(optimizer: torch.optim.Optimizer, scalars: Mapping[str, Any]) -> None:

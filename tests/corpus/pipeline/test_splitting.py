@@ -113,16 +113,16 @@ def files(tmp_path_factory) -> Path:
     """Every format that is split, with documents, blank lines, duplicates and lines to drop."""
     folder: Path = tmp_path_factory.mktemp("large")
     found = []
-    for number, line in enumerate(lines("en", 500)):
+    for number, line in enumerate(lines("en", 200)):
         found += [line, *([""] * (number % 9 == 0)), *(["12345"] * (number % 31 == 0))]
         found += [f"{line}."] * (number % 7 == 0)
     content = "\n".join(found).encode() + b"\n\xff\n" + "\n".join(found[:40]).encode()
     for suffix, pack in PACKED.items():
         (folder / f"en.txt{suffix}").write_bytes(pack(content, 900))
     (folder / "small.txt").write_text("\n".join(lines("en", 12, seed=4)))
-    rows = [json.dumps({"text": "\n".join(found[n : n + 5])}) for n in range(0, 400, 5)]
+    rows = [json.dumps({"text": "\n".join(found[n : n + 5])}) for n in range(0, 200, 5)]
     (folder / "de.jsonl").write_text("\n".join([*rows, "no object", "", *rows[:9]]))
-    pairs = list(zip(lines("en", 400, seed=2), lines("de", 400, seed=2), strict=True))
+    pairs = list(zip(lines("en", 150, seed=2), lines("de", 150, seed=2), strict=True))
     (folder / "pairs.tsv").write_text("one\tother\n" + "".join(f"{a}\t{b}\n" for a, b in pairs))
     for column, language in enumerate(("en", "de")):
         text = "".join(f"{pair[column]}\n" for pair in pairs)
@@ -162,13 +162,13 @@ def dropped(folder: Path) -> list[str]:
     return sorted(line for content in files for line in content.splitlines())
 
 
-@pytest.mark.parametrize("size", [pytest.param(600, marks=pytest.mark.slow), 4000])
+@pytest.mark.parametrize("size", [pytest.param(600, marks=pytest.mark.slow), 2500])
 def test_split_files_give_the_same_corpus(files, tokenizer, tmp_path, monkeypatch, size):
     monkeypatch.chdir(tmp_path)
     whole = prepared(files, tmp_path / "whole", tokenizer, dropped_folder="dropped")
-    assert len([name for name in whole if name.endswith(".arrow")]) > 40
+    assert len([name for name in whole if name.endswith(".arrow")]) > 20
     lines_dropped = dropped(tmp_path / "dropped")
-    assert len(lines_dropped) > 50
+    assert len(lines_dropped) > 100
     seen = []
     cut = splitting._parts
 
@@ -180,7 +180,7 @@ def test_split_files_give_the_same_corpus(files, tokenizer, tmp_path, monkeypatc
     monkeypatch.setattr(splitting, "PART_BYTES", size)
     monkeypatch.setattr(duplicates, "MAX_ENTRIES", 300)
     split = prepared(files, tmp_path / "split", tokenizer, dropped_folder="dropped")
-    assert max(seen) > 5
+    assert max(seen) > 3
     assert len(seen) >= 6, "every format is split"
     assert split == whole
     assert dropped(tmp_path / "dropped") == lines_dropped

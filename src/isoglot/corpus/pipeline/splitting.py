@@ -121,8 +121,8 @@ def _can_be_split(
     for path in whole:
         if inputs[path].bytes >= _NOTED_BYTES:
             _log.warning(
-                "%s: %.1f GB that can only be decompressed from the start, so one task reads them. "
-                "Files compressed by bgzip, pbzip2 or pzstd, and plain ones, are read by many.",
+                "%s: one task reads all its %.1f GB. Local files that are plain or compressed by "
+                "bgzip, pbzip2 or pzstd are read by many tasks.",
                 path,
                 inputs[path].bytes / 1e9,
             )
