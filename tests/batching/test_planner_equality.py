@@ -278,7 +278,7 @@ def test_the_next_item_is_made_ahead_and_errors_are_passed_on():
         next(found)
     again = one_ahead(items())
     next(again)
-    again.close()
+    again.close()  # type: ignore[attr-defined]
 
 
 class CannotPlanError(Exception):

@@ -116,7 +116,7 @@ def test_no_text_fits(many):
 @settings(max_examples=150, deadline=None)
 def test_kept_rows_are_found_by_their_number(good, cuts, max_kept):
     """Whichever of the two lists is stored, and in whatever chunks the rows were looked at."""
-    mask, tokens = np.array(good), np.arange(len(good)) % 7
+    mask, tokens = np.array(good), np.arange(len(good), dtype=np.int32) % np.int32(7)
     kept = np.flatnonzero(mask)[:max_kept]
     enough = max_kept is not None and len(kept) == max_kept
     looked_at = int(kept[-1]) + 1 if enough else len(mask)
