@@ -153,7 +153,18 @@ def stopping(workers: int = 0) -> PretrainConfig:
     )
 
 
+def exporting(workers: int = 0) -> PretrainConfig:
+    """The plain stages, of which the second has LAMB, with every kind of exported folder."""
+    plain = config(workers)
+    return replace(
+        plain,
+        model=replace(plain.model, language_embeddings="all"),
+        export=ExportConfig(every_steps=9, fold_languages=("aa",), sentence_transformers="pooled"),
+    )
+
+
 MIXES = {
+    "exporting": exporting,
     "stopping": stopping,
     "plain": config,
     "contrast": contrast,

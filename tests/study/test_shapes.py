@@ -8,6 +8,7 @@ from rich.console import Console
 
 from isoglot.corpus import Corpus
 from isoglot.errors import RecipeError
+from isoglot.objectives.moco import MoCo
 from isoglot.pretraining.micro_rows import MicroRows
 from isoglot.recipe import load_recipe
 from isoglot.study import shapes
@@ -55,7 +56,9 @@ def test_an_objective_that_compares_examples_decides_for_all(tried, tmp_path):
     plain = replace(load_recipe("tiny", AUTO), batch=contrast.batch)
     assert resolve([plain, contrast], tmp_path / "whole step") == [8, 8]
     tried.clear()
-    by_itself = replace(contrast.objectives["moco"], negatives="micro_batch")
+    moco = contrast.objectives["moco"]
+    assert isinstance(moco, MoCo)
+    by_itself = replace(moco, negatives="micro_batch")
     contrast = replace(contrast, objectives={**contrast.objectives, "moco": by_itself})
     assert resolve([plain, contrast], tmp_path / "micro-batches") == [32, 32]
     assert tried == ["ppa-tiny"]

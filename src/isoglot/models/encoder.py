@@ -215,16 +215,15 @@ class Encoder(nn.Module):
         self.model.base_model.compile(*args, **kwargs)
         self._compiled = True
 
-    def compile_layers(self) -> None:
-        """Compile each child and each transformer layer by itself, as sharded layers need."""
-        layers = transformer_layers(self.model.base_model)
-        others = [
-            child
-            for child in self.model.base_model.children()
-            if not transformer_layers(child) and any(True for _ in child.parameters())
-        ]
-        for one in (*others, *layers):
-            one.compile()
+    def compile_layers(self, **settings: Any) -> None:
+        """Compile embeddings and each transformer layer by itself, for layers that are sharded.
+
+        What gathers and frees their weights, hooks around `forward`, is not compiled.
+        """
+        base = self.model.base_model
+        others = [child for child in base.children() if not transformer_layers(child)]
+        for one in (*others, *transformer_layers(base)):
+            one.forward = torch.compile(one.forward, **settings)
         self._compiled = True
 
     @property

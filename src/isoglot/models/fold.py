@@ -16,6 +16,7 @@ import torch
 
 from isoglot.errors import ModelError
 from isoglot.models.encoder import Encoder, position_table
+from isoglot.models.sharding import runs_together
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,7 +41,7 @@ def folded_encoder(encoder: Encoder, language: str) -> Encoder:
     if encoder.languages is None or row < 0:
         known = ", ".join(encoder.language_codes) or "none"
         raise ModelError(f"The model has no language embedding of {language!r} (it has: {known}).")
-    model = copy.deepcopy(encoder.model)
+    model = _copy(encoder)
     fold_into_positions(model, encoder.languages.weight[row].detach())
     folded = Encoder(
         model,
@@ -49,3 +50,13 @@ def folded_encoder(encoder: Encoder, language: str) -> Encoder:
     )
     folded.pooler = encoder.pooler
     return folded.train(encoder.training)
+
+
+def _copy(encoder: Encoder) -> Any:
+    """A copy of an encoder's model, with plain layers in the place of sharded ones."""
+    model = encoder.model
+    if not runs_together(encoder):
+        return copy.deepcopy(model)
+    plain = type(model)(copy.deepcopy(model.config)).to(model.dtype)
+    plain.load_state_dict(model.state_dict())
+    return plain

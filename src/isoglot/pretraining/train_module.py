@@ -199,7 +199,10 @@ class TrainModule(nn.Module):
         """Compile the encoder, and the momentum encoders that objectives hold."""
         for module in self.modules():
             if isinstance(module, Encoder):
-                module.compile_layers() if by_layer else module.compile(*args, **kwargs)
+                if by_layer:
+                    module.compile_layers(*args, **kwargs)
+                else:
+                    module.compile(*args, **kwargs)
 
     def objective(self, name: str) -> ObjectiveModule:
         """The module of an objective."""
@@ -268,7 +271,8 @@ class Seq2SeqTrainModule(TrainModule):
                 decoder_states=decoded,
             )
         zero = self._zero_with_gradient(nothing)
-        return results, zero if decoded is not None else zero + self._zero_of_decoder()
+        unread = self._zero_of_decoder() if decoded is None else self._zero_of_encoder_head()
+        return results, zero + unread
 
     @override
     def weights_of(self, names: Iterable[str]) -> list[nn.Parameter]:
@@ -295,12 +299,19 @@ class Seq2SeqTrainModule(TrainModule):
 
     def _zero_of_decoder(self) -> Tensor:
         """A gradient of zero for the decoder's weights: DDP waits for all of them."""
-        weights = [
-            weight
-            for weight in self.seq2seq.parameters()
-            if weight.requires_grad and not is_split(weight)
-        ]
-        return torch.stack([weight.sum() * 0.0 for weight in weights]).sum()
+        return _zero_of(self.seq2seq.parameters())
+
+    def _zero_of_encoder_head(self) -> Tensor:
+        """The same for the encoder's own LM head, which no loss of a decoder reads."""
+        model = self.encoder.model
+        others = {id(weight) for weight in model.base_model.parameters()}
+        return _zero_of(weight for weight in model.parameters() if id(weight) not in others)
+
+
+def _zero_of(weights: Iterable[nn.Parameter]) -> Tensor:
+    """A 0 with a gradient for those of the weights that are trained and whole."""
+    sums = [one.sum() * 0.0 for one in weights if one.requires_grad and not is_split(one)]
+    return torch.stack(sums).sum() if sums else torch.zeros(())
 
 
 def visible_to_decoder(batch: Seq2SeqBatch) -> Tensor:
