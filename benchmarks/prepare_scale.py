@@ -6,9 +6,10 @@
 For each size in GB (decimals allowed), lines of two languages are generated, of which known shares
 repeat an earlier line or differ from one in a word, as one large file and some smaller ones. Then
 the command itself prepares them with near-duplicates on, on a Ray cluster of this machine and, with
-`--workers N`, by N processes. Printed: seconds by stage, peak memory of the driver, of the largest
-worker and of all processes together, the duplicates found, and a hash of all files of the corpus,
-which must be the same for both. Needs about four times the size on the disk of WORK.
+`--workers N`, by N processes. Printed: seconds on the clock, of all cores and by stage, peak memory
+of the driver, of the largest worker and of all processes together, the duplicates found, and a hash
+of all files of the corpus, which must be the same for both. Needs about five times the size on the
+disk of WORK.
 """
 
 from __future__ import annotations
@@ -121,7 +122,8 @@ class Peaks:
     together: int = 0
     said: str = ""
     seconds: float = 0.0
-    processes: set[int] = field(default_factory=set)
+    cpu: dict[int, float] = field(default_factory=dict)
+    """Process -> seconds of a core, which other work on the machine hardly changes."""
 
 
 def watch(command: list[str]) -> Peaks:
@@ -141,17 +143,18 @@ def watch(command: list[str]) -> Peaks:
                 return
             for one in family:
                 try:
-                    name, memory = " ".join(one.cmdline()[:1]), one.memory_info()
+                    name, memory = " ".join(one.cmdline()), one.memory_info()
+                    times = one.cpu_times()
                 except psutil.Error:
                     continue
                 # pages of shared files and of Ray's object store belong to no process
                 used = memory.rss - memory.shared
                 together += used
+                found.cpu[one.pid] = times.user + times.system
                 if one.pid == process.pid:
                     found.driver = max(found.driver, used)
-                elif name.startswith("ray::") or "spawn_main" in " ".join(one.cmdline()):
+                elif name.startswith("ray::") or "spawn_main" in name:
                     found.worker = max(found.worker, used)
-                    found.processes.add(one.pid)
             found.together = max(found.together, together)
 
     watcher = threading.Thread(target=look)
@@ -220,7 +223,8 @@ def measure(given: argparse.Namespace, gigabytes: float) -> None:
                 dropped[reason] = dropped.get(reason, 0) + number
         stages = next(line for line in reversed(seen.said.splitlines()) if "MB/s in all" in line)
         print(
-            f"  {name}: {seen.seconds:.0f} s, {size / 1e6 / seen.seconds:.1f} MB/s; driver "
+            f"  {name}: {seen.seconds:.0f} s, {size / 1e6 / seen.seconds:.1f} MB/s, "
+            f"{sum(seen.cpu.values()):.0f} s of a core; driver "
             f"{seen.driver / 2**20:,.0f} MiB, largest worker {seen.worker / 2**20:,.0f} MiB, all "
             f"{seen.together / 2**20:,.0f} MiB\n    {stages}\n    dropped {dropped}\n"
             f"    {hashes[name]}",

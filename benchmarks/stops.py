@@ -46,7 +46,7 @@ checkpoint: {every_steps: 4}
 logging: {validate_every_steps: 0, validate_examples: 2, trackers: []}
 """
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "COLUMNS": "200"}
-_RESUMED = re.compile(r"resuming\s+from\s+\S+\s+at\s+step\s+(\d+)")
+_RESUMED = re.compile(r"(?:resuming\s+from\s+\S+\s+at|the\s+run\s+starts\s+at)\s+step\s+(\d+)")
 _START_SECONDS = 300.0
 """Most time until a run that was started takes a step."""
 

@@ -10,8 +10,15 @@ import psutil
 import pytest
 from rich.console import Console
 
-from isoglot.pretraining.interruptions import SIGNALS, StopSignal, explained_interruptions
-from isoglot.pretraining.liveness import InterruptedRunError
+from isoglot.pretraining import interruptions
+from isoglot.pretraining.interruptions import (
+    SIGNALS,
+    StopSignal,
+    exit_at_signals,
+    explained_interruptions,
+    killed_by_signals,
+)
+from isoglot.pretraining.liveness import InterruptedRunError, Loss
 from isoglot.pretraining.run import pretrain
 from tests.pretraining import driver
 from tests.pretraining.test_resume import assert_same
@@ -134,3 +141,21 @@ def test_lost_processes_are_told_and_other_errors_left_alone(monkeypatch):
         with pytest.raises(RuntimeError) as raised, explained_interruptions(number):
             raise error
         assert raised.value is error
+
+
+def test_signals_outside_of_training_end_the_process_unless_another_one_has_failed(
+    clock, monkeypatch
+):
+    monkeypatch.setattr(interruptions, "lost_process", lambda **_: None)
+    with exit_at_signals():
+        with pytest.raises(SystemExit) as ended:
+            send(signal.SIGUSR1)
+        assert ended.value.code == 75
+        with killed_by_signals():
+            assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        lost = Loss(rank=1, host="b", reason="no memory")
+        monkeypatch.setattr(interruptions, "lost_process", lambda **_: lost)
+        send(signal.SIGTERM)  # from the launcher: this process ends with that one's error
+        lost = Loss(rank=1, host="b", stopped=True)
+        with pytest.raises(SystemExit):
+            send(signal.SIGTERM)

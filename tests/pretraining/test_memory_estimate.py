@@ -17,8 +17,12 @@ from isoglot.models.config import ModelConfig
 from isoglot.pretraining.build import build_train_module
 from isoglot.pretraining.config import PretrainConfig, objectives_of
 from isoglot.pretraining.memory_config import MemoryConfig
-from isoglot.pretraining.memory_estimate import MemoryEstimate, _some_batches, estimate_memory
-from isoglot.pretraining.memory_estimate import _passes as how
+from isoglot.pretraining.memory_estimate import (
+    MemoryEstimate,
+    _some_batches,
+    estimate_memory,
+    passes_of,
+)
 from isoglot.pretraining.memory_saving import save_memory
 from isoglot.pretraining.optimizer import make_optimizer
 from tests.pretraining import driver, translating
@@ -74,7 +78,7 @@ def measured(config: PretrainConfig, corpus: Any) -> tuple[dict[str, int], int]:
     save_memory(module, config.memory, mixed_precision="bf16")
     module.train()
     optimizer = make_optimizer(module.parameters(), config.optimizer, config.memory)
-    batches = _some_batches(config, corpus, objectives, 0, how(config, "cpu"))[:2]
+    batches = _some_batches(config, corpus, objectives, 0, passes_of(config, "cpu"))[:2]
     counter = LiveBytes()
     for step in range(2):
         if step == 1:

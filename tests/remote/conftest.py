@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import fsspec
 import pytest
 
-from isoglot.remote import mirror, paths
+from isoglot.remote import corpora, paths
 from tests.remote.servers import Store, web_server
 
 SECONDS = "1"
@@ -23,8 +23,8 @@ def quick_and_alone(tmp_path, monkeypatch) -> None:
     for name in ("ISOGLOT_MIRROR", "HF_ENDPOINT", "HF_TOKEN", "ISOGLOT_CACHE_GB"):
         monkeypatch.delenv(name, raising=False)
     paths.remote_info.cache_clear()
-    mirror.mirror_of.cache_clear()
-    mirror._expected.cache_clear()
+    corpora.cached_corpus_of.cache_clear()
+    corpora._expected.cache_clear()
 
 
 @pytest.fixture

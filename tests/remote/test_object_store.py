@@ -18,7 +18,7 @@ from isoglot.remote.paths import RemotePath, find_remote
 from isoglot.types import Cursor
 from tests.batching.test_loader import loader, take
 from tests.remote.servers import Traffic, flaky_proxy, object_store, web_server
-from tests.remote.test_mirror import (
+from tests.remote.test_corpora import (
     BY_EXAMPLES,
     STREAMS,
     assert_same_batches,

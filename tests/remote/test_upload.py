@@ -9,7 +9,7 @@ from isoglot.errors import FetchError
 from isoglot.recipe import dump
 from isoglot.remote.upload import outgoing_folder, upload_corpus
 from tests import tiny_corpus
-from tests.remote.test_mirror import local
+from tests.remote.test_corpora import local
 
 __all__ = ["local"]
 

@@ -132,6 +132,7 @@ def _compared_passes(
     for one in found.values():
         one.sum_gradients()
     # c. its gradient at the weights, with those of the other losses
+    rows = {name: one.layout.own_slices() for name, one in steps.items()}
     losses: list[tuple[str, LossSum]] = []
     for number, (batch, first) in enumerate(zip(micro_batches, passes, strict=True)):
         last = number == len(micro_batches) - 1
@@ -142,8 +143,7 @@ def _compared_passes(
                 with accelerator.autocast():
                     part = context.wrapped(batch, whole_step=again)
             for name in names:
-                rows = steps[name].layout.own_slices()[number]
-                total = found[name].loss_at(part.compared[name], rows)
+                total = found[name].loss_at(part.compared[name], rows[name][number])
                 part.losses[name] = LossSum(total=total)
             loss = sum(scales[name] * one.total for name, one in part.losses.items()) + part.zero
             if last:

@@ -53,6 +53,24 @@ def exit_at_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def killed_by_signals() -> Iterator[None]:
+    """In the block, SIGTERM and SIGUSR1 end this process at once, as the system does it.
+
+    While processes find each other, they wait in C++, where no handler of Python is called.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGTERM, signal.SIGUSR1)
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 class StopSignal:
     """A context in which a signal requests a stop after the current step.
 

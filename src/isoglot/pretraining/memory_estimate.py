@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from isoglot.batching.loader import Loader, LoaderConfig, open_streams
 from isoglot.errors import RecipeError
-from isoglot.models.sharding import transformer_layers
 from isoglot.pretraining.activations import (
     KeptBytes,
     Passes,
@@ -131,7 +130,7 @@ def estimate_memory(
     config = with_corpus_defaults(config, corpus)
     config = replace(config, batch=replace(config.batch, micro_rows=_micro_rows(config, processes)))
     objectives = {name: one.prepare(corpus) for name, one in objectives_of(config).items()}
-    passes = _passes(config, device)
+    passes = passes_of(config, device)
     settings = traced_settings(config.model, passes)
     shape = model_config(config.model, corpus, transplanted=config.transplant is not None)
     with fake_tensors(), warnings.catch_warnings():
@@ -167,7 +166,8 @@ def _micro_rows(config: PretrainConfig, processes: int) -> int:
     return max(size for size in range(1, own + 1) if own % size == 0 and size <= wanted)
 
 
-def _passes(config: PretrainConfig, device: Device) -> Passes:
+def passes_of(config: PretrainConfig, device: Device) -> Passes:
+    """How the passes of a recipe run on a device."""
     on_gpu = device == "cuda"
     compiled = on_gpu and config.model.decoder is None
     return Passes(
@@ -189,19 +189,41 @@ def _estimate_stage(
     processes: int,
     passes: Passes,
 ) -> MemoryEstimate:
+    """What a stage needs: the numbers of its own batches."""
     batches = _some_batches(config, corpus, objectives, stage, passes)
     if kept is None:
-        layers = len(transformer_layers(module.encoder)) or 1
-        kept = KeptBytes(
-            rest=max(_seq2seq_bytes(module, batch, passes) for batch in batches),
-            layer=0,
-            recomputed_layer=0,
-        )
-    else:
-        layers = int(module.encoder.model.config.num_hidden_layers)
+        largest = max(_seq2seq_bytes(module, batch, passes) for batch in batches)
+        kept = KeptBytes(rest=largest, layer=0, recomputed_layer=0)
+    targets = max(map(_num_targets, batches))
+    return stage_memory(
+        config, module, kept, passes, stage=stage, processes=processes, num_targets=targets
+    )
+
+
+def stage_memory(
+    config: PretrainConfig,
+    module: TrainModule,
+    kept: KeptBytes,
+    passes: Passes,
+    *,
+    stage: int = 0,
+    processes: int = 1,
+    num_targets: int,
+) -> MemoryEstimate:
+    """What a stage needs on one GPU.
+
+    Args:
+        config: the recipe, `batch.micro_rows` as a number.
+        module: what is trained, on fake tensors.
+        kept: the activations of a micro-batch.
+        passes: how passes run.
+        stage: index of the stage.
+        processes: GPUs of the run.
+        num_targets: target positions of a micro-batch.
+    """
+    activations = kept.all_layers(int(module.encoder.model.config.num_hidden_layers))
+    head = LogitBytes(config.model, module, passes, num_targets)
     model = ModelBytes(config, module, stage, processes)
-    activations = kept.all_layers(layers)
-    head = LogitBytes(config.model, module, passes, max(map(_num_targets, batches)))
     whole = kept.recomputed_layer or kept.layer
     one_layer = (whole if kept.recomputed_layer else 0) + round(_LAYER_GRADIENTS * whole)
     accumulates = config.batch.rows // processes > config.batch.micro_batch_rows

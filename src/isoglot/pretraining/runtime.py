@@ -24,6 +24,7 @@ from isoglot.atomic import replace_file
 from isoglot.errors import IsoglotError, LockedError, WriteError
 from isoglot.locks import lock_folder
 from isoglot.pretraining.distributed import share_module
+from isoglot.pretraining.interruptions import killed_by_signals
 from isoglot.pretraining.rendezvous import init_method
 from isoglot.pretraining.waiting import wait_for_all
 
@@ -42,13 +43,14 @@ def make_accelerator(config: PretrainConfig, folder: Path) -> Accelerator:
     """The accelerator of a run: device, mixed precision, and trackers that write into a folder."""
     gpu = torch.cuda.is_available()
     bf16 = config.precision == "bf16" or (config.precision == "auto" and gpu)
-    accelerator = Accelerator(
-        cpu=not gpu,
-        mixed_precision="bf16" if bf16 else "no",
-        log_with=list(config.logging.trackers) or None,
-        project_dir=folder,
-        kwargs_handlers=[_process_group(config)],
-    )
+    with killed_by_signals():
+        accelerator = Accelerator(
+            cpu=not gpu,
+            mixed_precision="bf16" if bf16 else "no",
+            log_with=list(config.logging.trackers) or None,
+            project_dir=folder,
+            kwargs_handlers=[_process_group(config)],
+        )
     if accelerator.num_processes > 1:
         _destroy_process_group_at_exit()
     return accelerator

@@ -1,8 +1,8 @@
 """A finished corpus copied to a store: all files, the manifest last, so that it is whole or not.
 
 `isoglot prepare --out s3://bucket/corpus` prepares in the cache of remote files, in a folder of the
-URL's own, then copies. A command that was interrupted goes on: files that were copied before are not
-sent again.
+URL's own, then copies. A command that was interrupted goes on: files that were copied before are
+not sent again.
 """
 
 from __future__ import annotations

@@ -97,11 +97,17 @@ def noted_calls(monkeypatch, name: str, interrupted_at: int | None = None) -> li
     return calls
 
 
-@pytest.mark.parametrize("stage", ["clean", "encode"])
+@pytest.mark.parametrize("stage", ["clean", "duplicates", "encode"])
 def test_an_interrupted_run_goes_on_where_it_stopped(
     files, settings, whole, tmp_path, monkeypatch, stage
 ):
-    name = {"clean": "clean_files", "encode": "encode_group"}[stage]
+    functions = {
+        "clean": "clean_files",
+        "duplicates": "find_duplicates",
+        "encode": "encode_group",
+    }
+    name = functions[stage]
+    monkeypatch.setattr(stages, "_SMALL_ROWS", 0)
     calls = noted_calls(monkeypatch, name, interrupted_at=6)
     with pytest.raises(KeyboardInterrupt):
         prepare(settings, tmp_path / "corpus", base=files)

@@ -17,7 +17,7 @@ from isoglot.corpus.storage.row_index import file_of_rows, open_rows
 from isoglot.corpus.storage.shards import PREPARE_AGAIN, ShardFiles, Table, columns_of
 from isoglot.errors import CorpusError, nearest
 from isoglot.folders import corpus_folder
-from isoglot.remote.mirror import fetch_files, fetch_manifest, mirror_folder, url_of
+from isoglot.remote.corpora import cached_folder, fetch_files, fetch_manifest, url_of
 from isoglot.remote.urls import as_url
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Corpus:
 def local_folder(name: Path | str) -> Path:
     """The folder of a corpus: a local one, or that of a URL in the cache of remote files."""
     url = as_url(name)
-    return corpus_folder(name) if url is None else mirror_folder(url)
+    return corpus_folder(name) if url is None else cached_folder(url)
 
 
 def _reopen(folder: Path, fingerprint: str) -> Corpus:

@@ -26,7 +26,7 @@ import cattrs
 from isoglot.atomic import write_bytes
 from isoglot.corpus.storage.shards import PREPARE_AGAIN, FileEntry, Kind, ShardEntry, Split
 from isoglot.errors import CorpusError, is_name
-from isoglot.remote.mirror import mirror_of
+from isoglot.remote.corpora import cached_corpus_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -298,7 +298,7 @@ def verify_files(
     for entry in files:
         size, fault = _size_of(start + entry.file), None
         if size is None:
-            if mirror_of(folder) is not None:
+            if cached_corpus_of(folder) is not None:
                 continue
             raise CorpusError(f"{folder / entry.file}: is missing. {remedy}")
         if size != entry.bytes:

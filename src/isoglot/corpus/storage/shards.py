@@ -27,7 +27,7 @@ from typing_extensions import override
 
 from isoglot.corpus.storage.grouping import group_places
 from isoglot.errors import CorpusError
-from isoglot.remote.mirror import fetch_missing, note_opened
+from isoglot.remote.corpora import fetch_missing, note_opened
 from isoglot.remote.paths import RemotePath
 
 if TYPE_CHECKING:

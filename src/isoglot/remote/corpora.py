@@ -41,7 +41,7 @@ class _Expected(NamedTuple):
     sha256: str
 
 
-def mirror_folder(url: str) -> Path:
+def cached_folder(url: str) -> Path:
     """The local folder of a corpus by URL, with its manifest.
 
     Raises:
@@ -67,7 +67,7 @@ def mirror_folder(url: str) -> Path:
 
 
 def url_of(folder: Path) -> str | None:
-    """The URL of a mirror; none: the folder is a corpus of its own."""
+    """The URL of a cached corpus; none: the folder is a corpus of its own."""
     try:
         return str(json.loads((folder / _MARKER).read_text(encoding="utf-8"))["url"])
     except FileNotFoundError:
@@ -79,7 +79,7 @@ def url_of(folder: Path) -> str | None:
 
 
 def fetch_files(folder: Path, files: Iterable[FileEntry]) -> None:
-    """Fetch files of a mirror that are not there yet."""
+    """Fetch files of a cached corpus that are not there yet."""
     for entry in files:
         path = folder / entry.file
         if not path.is_file():
@@ -101,12 +101,12 @@ def fetch_manifest(folder: Path, name: str) -> bool:
 
 
 def fetch_missing(path: Path) -> bool:
-    """Fetch a file that is missing, if it is of a mirror; false: it is of none.
+    """Fetch a file that is missing, if it is of a cached corpus; false: it is not.
 
     Raises:
         FetchError: it cannot be fetched.
     """
-    folder = mirror_of(path.parent)
+    folder = cached_corpus_of(path.parent)
     if folder is None:
         return False
     file = path.relative_to(folder).as_posix()
@@ -122,14 +122,14 @@ def fetch_missing(path: Path) -> bool:
 
 
 @lru_cache(1 << 16)
-def mirror_of(folder: Path) -> Path | None:
-    """The mirror that a folder belongs to; none: it belongs to a corpus of its own."""
+def cached_corpus_of(folder: Path) -> Path | None:
+    """The cached corpus that a folder is of; none: it is of a corpus of its own."""
     return next((one for one in (folder, *folder.parents) if (one / _MARKER).is_file()), None)
 
 
 def note_opened(path: Path) -> None:
-    """Note that a file is opened now, if it is of a mirror: the oldest are removed first."""
-    if mirror_of(path.parent) is not None:
+    """Note that a file of a cached corpus is opened now: the oldest are removed first."""
+    if cached_corpus_of(path.parent) is not None:
         with suppress(OSError):
             os.utime(path)
 
