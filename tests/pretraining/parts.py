@@ -1,7 +1,7 @@
 """What each of several processes holds of a sharded model: a program for `test_distributed.py`.
 
-`python -m tests.pretraining.parts CORPUS OUT STRATEGY`: every process shards a module with a
-momentum encoder, takes a step, and writes OUT-RANK.json.
+`python -m tests.pretraining.parts CORPUS OUT STRATEGY [compiled]`: every process shards a module
+with a momentum encoder, takes a step, and writes OUT.RANK.json.
 """
 
 from __future__ import annotations
@@ -42,17 +42,20 @@ def main() -> None:
     opened = Corpus.open(corpus)
     module = splits.make_module(opened, VARIANT)
     whole = {name: weight.detach().clone() for name, weight in module.named_parameters()}
+    if "compiled" in sys.argv:
+        module.compile(by_layer=True, backend="eager")
     config = DistributedConfig(strategy=strategy)  # type: ignore[arg-type]
     share_module(module, config, accelerator)
     check_whole(module, whole, keep=accelerator.is_main_process)
     batches = splits.one_step(opened, VARIANT)[accelerator.process_index :: 2]
     stage = splits.stage_of(module, module, VARIANT, config)
-    list(training_steps(stage, iter([batches]), accelerator))
+    (result,) = training_steps(stage, iter([batches]), accelerator)
     check_clipping(module)
     check_passes(module, batches[0])
     weights = list(module.parameters())
     states = stage.optimizer.state.values()
     found = {
+        "losses": {**result.losses, "gradient norm": result.gradient_norm},
         "all": sum(size_of([weight]) for weight in whole.values()),
         "weights": size_of(weights),
         "gradients": size_of(weight.grad for weight in weights if weight.grad is not None),

@@ -2,10 +2,12 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from isoglot.corpus import Corpus
 from isoglot.errors import RecipeError
 from isoglot.pretraining.distributed import DistributedConfig, check_processes
 from isoglot.recipe import load_recipe
@@ -64,14 +66,26 @@ def test_rows_at_a_time_are_not_tried_on_parts_of_a_model() -> None:
         check_processes(recipe, 2)
 
 
+def held_by_two(corpus: Corpus, out: Path, *options: str) -> list[dict[str, Any]]:
+    program = "tests.pretraining.parts"
+    Forked(corpus.folder, out, "fsdp", *options, processes=2, program=program).finish()
+    return [json.loads(out.with_suffix(f".{rank}.json").read_text()) for rank in range(2)]
+
+
 def test_two_processes_hold_half_of_the_model_each(corpus, tmp_path) -> None:
     """Weights, gradients and moments; checks of single functions are in `parts.py`."""
-    program = "tests.pretraining.parts"
-    Forked(corpus.folder, tmp_path / "held", "fsdp", processes=2, program=program).finish()
-    held = [json.loads((tmp_path / f"held.{rank}.json").read_text()) for rank in range(2)]
+    held = held_by_two(corpus, tmp_path / "held")
     for kind, of_whole in (("weights", "all"), ("gradients", "trained"), ("moments", "trained")):
         shares = [one[kind] for one in held]
         whole = held[0]["all"] if of_whole == "all" else sum(one["trained"] for one in held)
         assert sum(shares) == whole, kind
         assert max(shares) < 0.52 * whole, kind
     assert held[0]["entries"] == held[1]["entries"] > 0, "a queue is the same on every process"
+
+
+@pytest.mark.slow
+def test_layers_are_compiled_one_by_one(corpus, tmp_path) -> None:
+    plain, compiled = (
+        held_by_two(corpus, tmp_path / name, name)[0]["losses"] for name in ("plain", "compiled")
+    )
+    assert compiled == pytest.approx(plain, rel=1e-9)
