@@ -281,10 +281,11 @@ def test_the_kernels_that_sdpa_may_use(monkeypatch, implementation, deterministi
 
     monkeypatch.setattr("isoglot.models.attention.sdpa_kernel", kernel)
     monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: deterministic)
-    attention_kernels(implementation)
-    assert asked == [], "without a GPU there is one kernel"
+    with attention_kernels(implementation):
+        assert asked == [], "without a GPU there is one kernel"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    attention_kernels(implementation)
+    with attention_kernels(implementation):
+        pass
     assert asked == ([] if expected is None else [expected])
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -195,7 +197,7 @@ def test_what_is_said_of_translations(batch):
 def test_a_micro_batch_without_sentences_has_the_same_statistics(batch):
     """Processes add up their sums in one order, whoever has sentences."""
     learns = BackTranslateModule(BackTranslate(), end=2)
-    inference: Any = None
+    inference: Any = SimpleNamespace(gathered=nullcontext)
     learns.before_forward("backtranslate", replace(batch, markers={}), inference)
     nothing = torch.zeros(0)
     result = ForwardResult(

@@ -27,6 +27,7 @@ from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
 from isoglot.pretraining.runtime import NonFiniteError, any_process, make_accelerator
 from isoglot.pretraining.train_module import TrainModule
 from isoglot.pretraining.train_step import StageContext, _means, training_steps
+from isoglot.recipe import load_recipe
 from isoglot.types import Cursor
 
 OBJECTIVES = {"mlm": MLM(weight=0.7), "tlm": TLM(weight=1.3)}
@@ -446,7 +447,7 @@ def test_clipping_scales_the_whole_gradient(corpus, accelerator):
 
 def test_the_precision_that_a_recipe_asks_for(tmp_path):
     for precision, expected in (("auto", "no"), ("float32", "no"), ("bf16", "bf16")):
-        config = SimpleNamespace(precision=precision, logging=SimpleNamespace(trackers=()))
-        made = make_accelerator(config, tmp_path)  # type: ignore[arg-type]
+        config = replace(load_recipe("tiny"), precision=precision)
+        made = make_accelerator(config, tmp_path)
         assert made.state._mixed_precision == expected or made.mixed_precision == expected
         AcceleratorState._reset_state(reset_partial_state=True)

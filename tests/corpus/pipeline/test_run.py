@@ -131,7 +131,7 @@ def test_any_number_of_workers_writes_the_same_bytes(raw, corpus, tmp_path):
     one, two = contents(corpus.folder), contents(tmp_path / "two")
     assert one == two
     assert "wiki/zh/train-00001.arrow" in one
-    assert not any(name.startswith(".") for name in one)
+    assert not any(name.startswith(".") for name in one if not name.startswith(".index/"))
 
 
 def test_a_second_run_does_nothing_until_something_changes(raw, tmp_path, tokenizer):
@@ -181,7 +181,8 @@ def test_a_second_run_does_nothing_until_something_changes(raw, tmp_path, tokeni
     assert before.keys() == set(output.rglob("*"))
     second = run(changed, overwrite=True)
     assert second.fingerprint != first.fingerprint
-    assert sorted(path.name for path in output.iterdir()) == ["manifest.json", "tokenizer", "wiki"]
+    left = sorted(path.name for path in output.iterdir())
+    assert left == [".index", "manifest.json", "tokenizer", "wiki"]
     assert [path.name for path in (output / "wiki").iterdir()] == ["en"]
 
 
@@ -197,7 +198,7 @@ def test_progress_ends_at_its_total(raw, tmp_path, tokenizer):
         progress=lambda stage, done, total: seen.setdefault(stage, []).append((done, total)),
     )
     expected = ["hash files", "exclude", "clean", "duplicates", "collect duplicates"]
-    assert list(seen) == [*expected, "tokenizer", "encode"]
+    assert list(seen) == [*expected, "tokenizer", "encode", "index"]
     for steps in seen.values():
         assert steps == sorted(steps)
         assert steps[-1][0] == steps[-1][1]

@@ -243,7 +243,7 @@ def test_every_dropped_line_is_written_with_its_reason(files, settings, tmp_path
         assert [line] == row["text"]
     assert set(times.folders) == {f"text/{language}" for language in LANGUAGES}
     expected = ["hash files", "exclude", "clean", "duplicates", "collect duplicates"]
-    assert list(times.stages) == [*expected, "tokenizer", "encode"]
+    assert list(times.stages) == [*expected, "tokenizer", "encode", "index"]
 
 
 @pytest.mark.slow
