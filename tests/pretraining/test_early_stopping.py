@@ -102,6 +102,20 @@ def test_recipes_without_it_keep_their_fingerprint(name):
     assert len({*seen, recipe.fingerprint()}) == 4
 
 
+def test_the_order_of_examples_is_in_the_fingerprint():
+    """A run that goes on in another order is told so."""
+    recipe = load_recipe("tiny")
+    seen = {recipe.fingerprint()}
+    for shuffle, number in (("examples", 8), ("blocks", 8), ("blocks", 4)):
+        streams = {
+            name: replace(stream, shuffle=shuffle, shuffle_blocks=number)
+            for name, stream in recipe.stages[0].streams.items()
+        }
+        stages = (replace(recipe.stages[0], streams=streams), *recipe.stages[1:])
+        seen.add(replace(recipe, stages=stages).fingerprint())
+    assert len(seen) == 3
+
+
 def test_what_cannot_be_watched_is_refused(corpus, tmp_path):
     never = LoggingConfig(validate_every_steps=0)
     with pytest.raises(RecipeError, match=r"nothing to watch with logging\.validate"):

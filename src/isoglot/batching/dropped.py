@@ -49,13 +49,6 @@ class Limit(NamedTuple):
     """What the setting limits from above; none if no value of it would keep them."""
 
 
-def count_dropped(limits: Sequence[Limit]) -> tuple[Dropped, ...]:
-    """The examples that each limit drops, those of the limits before it not counted again."""
-    counter = DropCounter()
-    counter.add(limits)
-    return counter.result()
-
-
 class DropCounter:
     """Counts dropped examples some at a time; each time the same limits are given."""
 

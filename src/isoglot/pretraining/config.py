@@ -169,6 +169,7 @@ class PretrainConfig:
             self.precision,
             self.deterministic,
             self.seed,
+            *self._block_settings(),
             *self._stopping_settings(),
             *self.memory.deciding(),
         )
