@@ -27,6 +27,7 @@ _COMMANDS = (
     "pretrain",
     "finetune",
     "evaluate",
+    "explore",
     "align",
     "mine",
     "translate",

@@ -41,7 +41,11 @@ if TYPE_CHECKING:
 
 
 def load_for_scoring(
-    folder: Path, *, language_embeddings: bool = True, note: Note | None = None
+    folder: Path,
+    *,
+    language_embeddings: bool = True,
+    note: Note | None = None,
+    device: str | None = None,
 ) -> tuple[Encoder, Any]:
     """The encoder and the tokenizer of a model folder, on the GPU if there is one.
 
@@ -49,10 +53,11 @@ def load_for_scoring(
         folder: a Hugging Face folder.
         language_embeddings: use those that the model was trained with on all tokens, if any.
         note: called with a sentence if the model runs without packed rows.
+        device: torch's name; none: the GPU if there is one.
     """
     tokenizer = load_tokenizer(str(folder))
     encoder = load_encoder(folder, with_languages=language_embeddings, note=note)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     return encoder.to(device).eval(), tokenizer
 
 

@@ -61,6 +61,7 @@ class SentenceEncoder:
         with_languages: bool = True,
         encode_type: EncodeType = "float32",
         note: Note | None = None,
+        loaded: tuple[Encoder, Any] | None = None,
     ) -> None:
         """Read the pooling and projection of a folder.
 
@@ -69,13 +70,14 @@ class SentenceEncoder:
             with_languages: use language embeddings that the model was trained with on all tokens.
             encode_type: type of the encoder's products.
             note: called with sentences about the model.
+            loaded: encoder and tokenizer of the folder, if they are in memory already.
         """
         self.folder, self.with_languages = folder, with_languages
         self.encode_type, self.note = encode_type, note
         self.module = exported_vectors(folder)
         self.num_full = 0
         """Texts that fill the model's positions: longer ones are cut there."""
-        self._loaded: tuple[Encoder, Any] | None = None
+        self._loaded = loaded
 
     def require_languages(self, languages: Sequence[str] | None) -> None:
         """Refuse texts of unknown languages for a model that has to know them."""
