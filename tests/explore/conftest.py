@@ -18,6 +18,7 @@ import pytest
 import isoglot
 from isoglot.explore.server import bind, make_server
 from isoglot.explore.session import open_session
+from tests.tiny_corpus import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +59,8 @@ def files(corpus: Corpus, tmp_path_factory) -> Path:
     (folder / "ar-zh.tsv").write_text(
         "".join(f"{ARABIC} {n}\t{CHINESE} {n}\n" for n in range(1, 9)), encoding="utf-8"
     )
+    entries = zip(words("aa"), words("bb"), strict=True)
+    (folder / "aa-bb.txt").write_text("".join(f"{one} {two}\n" for one, two in entries), "utf-8")
     return folder
 
 
@@ -69,6 +72,7 @@ def session(corpus: Corpus, models: tuple[Path, Path], files: Path) -> ExploreSe
         [f"first={first}", f"second={second}"],
         corpus=corpus,
         pairs=[files / "aa-bb.tsv", files / "ar-zh.tsv"],
+        dictionaries=[files / "aa-bb.txt"],
         recipe="tiny",
         device="cpu",
         limit=500,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.explore.conftest import ARABIC, HOSTILE
+from tests.explore.conftest import ARABIC, CHINESE, HOSTILE
 
 
 def test_neighbours_of_a_sentence(page, session):
@@ -37,3 +37,24 @@ def test_arabic_runs_from_right_to_left(page):
     found.wait_for()
     assert found.inner_text() == f"{ARABIC} 3"
     assert found.evaluate("one => getComputedStyle(one).direction") == "rtl"
+
+
+def test_the_map_shows_texts_of_points(page):
+    page.get_by_role("tab", name="Map").click()
+    page.get_by_role("button", name="Draw").click()
+    points = page.locator("#map-first circle")
+    points.first.wait_for()
+    assert points.count() == page.locator("#map-second circle").count() == 2 * (62 + 8)
+    page.locator('#map-first circle[data-language="ar"]').first.hover(force=True)
+    tip = page.locator(".ig-tip")
+    tip.wait_for()
+    assert ARABIC in tip.inner_text()
+    assert CHINESE in tip.inner_text()  # its translation
+
+
+def test_the_layer_of_the_map(page):
+    page.get_by_role("tab", name="Map").click()
+    page.get_by_role("button", name="Draw").click()
+    page.locator("#map-first").get_by_text("layer 2 of 2").wait_for()
+    page.locator("#map-layer input[type=range]").press("ArrowLeft")
+    page.locator("#map-first").get_by_text("layer 1 of 2").wait_for()

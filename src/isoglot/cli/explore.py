@@ -32,6 +32,12 @@ _PAIRS = typer.Option(
     "-p",
     help="TSV file of translations, named after its languages: en-de.tsv. May be repeated.",
 )
+_DICTIONARY = typer.Option(
+    [],
+    "--dictionary",
+    "-d",
+    help="File of words and translations, named after its languages: en-de.txt. May be repeated.",
+)
 _TEXT = typer.Option(
     [],
     "--text",
@@ -66,6 +72,7 @@ def explore(
     models: list[str] = _MODELS,
     corpus: str | None = _CORPUS,
     pairs: list[Path] = _PAIRS,
+    dictionary: list[Path] = _DICTIONARY,
     text: list[str] = _TEXT,
     recipe: str | None = _RECIPE,
     results: list[Path] = _RESULTS,
@@ -93,6 +100,7 @@ def explore(
         models,
         corpus=corpus,
         pairs=pairs,
+        dictionaries=dictionary,
         text=text,
         results=results,
         recipe=recipe,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from isoglot.models.encoder import Encoder
     from isoglot.tasks.base import DataFolders
 
+Method = Literal["t-SNE", "UMAP"]
+"""Dimensionality reduction after PCA."""
 _READABLE = range(4, 15)
 """Numbers of words of a sentence that make a readable grid."""
 _MAX_WORD_LENGTH = 20
@@ -168,7 +170,7 @@ def visualize_encoder(
     at_layer = {code: of_code[layer] for code, of_code in vectors.items()}
     return Visualizations(
         fingerprint=fingerprint,
-        sentence_map=_map(at_layer, layer, settings, settings.pca_dimensions),
+        sentence_map=project(at_layer, layer, settings.pca_dimensions, seed=settings.seed),
         word_map=word_map,
         grids=tuple(grid for grid in grids if grid is not None)[: settings.max_grids],
     )
@@ -188,18 +190,28 @@ def _word_map(
     each = max(2, settings.max_sentences // len(words))
     chosen = {code: subsample(list(own), each) for code, own in words.items()}
     vectors = {code: table_vectors(encoder, tokenizer, own) for code, own in chosen.items()}
-    return _map(vectors, None, settings, settings.word_pca_dimensions)
+    return project(vectors, None, settings.word_pca_dimensions, seed=settings.seed)
 
 
-def _map(
+def project(
     vectors: Mapping[str, torch.Tensor],
     layer: int | None,
-    settings: VisualizationConfig,
     dimensions: int,
+    *,
+    seed: int = 0,
+    method: Method = "t-SNE",
 ) -> SentenceMap:
+    """A map of vectors by language: PCA to some dimensions, then t-SNE or UMAP to two.
+
+    Args:
+        vectors: language -> (N, D) vectors.
+        layer: the layer that they are of, for the map.
+        dimensions: of PCA.
+        seed: random seed.
+        method: UMAP needs umap-learn.
+    """
     try:
         from sklearn.decomposition import PCA
-        from sklearn.manifold import TSNE
         from threadpoolctl import threadpool_limits
     except ImportError as error:
         raise IsoglotError(
@@ -207,15 +219,27 @@ def _map(
         ) from error
     together = torch.cat(list(vectors.values())).numpy()
     components = min(dimensions, *together.shape)
-    perplexity = min(30.0, (len(together) - 1) / 3)
     # on a busy machine several threads are many times slower than one
     with threadpool_limits(1):
-        reduced = PCA(components, random_state=settings.seed).fit_transform(together)
-        places = TSNE(perplexity=perplexity, random_state=settings.seed).fit_transform(reduced)
+        reduced = PCA(components, random_state=seed).fit_transform(together)
+        places = _reducer(method, len(together), seed).fit_transform(reduced)
     rows = ((round(float(x), 2), round(float(y), 2)) for x, y in places)
     points = {code: tuple(islice(rows, len(of_code))) for code, of_code in vectors.items()}
-    method = f"PCA to {components} dimensions, then t-SNE"
-    return SentenceMap(layer=layer, method=method, points=points)
+    described = f"PCA to {components} dimensions, then {method}"
+    return SentenceMap(layer=layer, method=described, points=points)
+
+
+def _reducer(method: Method, number: int, seed: int) -> Any:
+    """The estimator that gives two dimensions to `number` vectors."""
+    if method == "t-SNE":
+        from sklearn.manifold import TSNE
+
+        return TSNE(perplexity=min(30.0, (number - 1) / 3), random_state=seed)
+    try:
+        from umap import UMAP
+    except ImportError as error:
+        raise IsoglotError("UMAP needs umap-learn: pip install umap-learn.") from error
+    return UMAP(n_neighbors=min(15, number - 1), random_state=seed, n_jobs=1)
 
 
 def _grid(

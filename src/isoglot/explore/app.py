@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from isoglot.errors import IsoglotError
+from isoglot.explore import map as map_tab
 from isoglot.explore import neighbours
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 TABS: tuple[tuple[str, Callable[[ExploreSession], None]], ...] = (
     ("Neighbours", neighbours.build_tab),
+    ("Map", map_tab.build_tab),
 )
 """Title and function of each tab, in the order of the page."""
 _ONE_AT_A_TIME = "isoglot"
@@ -27,6 +29,8 @@ _ONE_AT_A_TIME = "isoglot"
 def import_gradio() -> Any:
     """The module, without telemetry, or an error that says how to install it."""
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+    # Gradio would also make a summary of all events after each event, for a page that is off
+    os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = str(10**12)
     try:
         import gradio
     except ImportError as error:

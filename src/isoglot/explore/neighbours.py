@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
@@ -84,6 +85,11 @@ class NeighbourSearch:
         self.collections = collections_of(session)
         self.index = VectorIndex(session.vectors_folder)
 
+    @cached_property
+    def translations(self) -> dict[str, list[str]]:
+        """Sentence of the files of pairs -> its translations."""
+        return translations(self.session)
+
     def answer(self, model: ExploreModel, question: Question, progress: Progress) -> str:
         """What one model finds, as HTML."""
         text = question.text.strip()
@@ -100,7 +106,7 @@ class NeighbourSearch:
             query_language=question.language,
             progress=progress,
         )
-        marked = translations(self.session, text)
+        marked = self.translations.get(text, ())
         title = f"<h3>{html_text(model.name)}</h3>"
         if question.together:
             lists = {model.name: merge(found, question.number)}

@@ -66,15 +66,14 @@ def _sides(session: ExploreSession) -> dict[str, list[str]]:
     return sides
 
 
-def translations(session: ExploreSession, text: str) -> set[str]:
-    """The sentences that the files of pairs give as translations of a sentence."""
-    return {
-        other
-        for first, second in session.pairs.values()
-        for one, two in zip(first, second, strict=True)
-        for asked, other in ((one, two), (two, one))
-        if asked == text
-    }
+def translations(session: ExploreSession) -> dict[str, list[str]]:
+    """Sentence of the files of pairs -> its translations there."""
+    found: dict[str, list[str]] = {}
+    for first, second in session.pairs.values():
+        for one, two in zip(first, second, strict=True):
+            found.setdefault(one, []).append(two)
+            found.setdefault(two, []).append(one)
+    return found
 
 
 def decode_corpus(corpus: Corpus, limit: int) -> dict[str, list[str]]:

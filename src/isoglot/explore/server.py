@@ -35,7 +35,7 @@ _FOLDERS = (
     "/gradio_api/startup-events",
     "/gradio_api/theme.css",
 )
-_STYLE = Path(__file__).parent / "style.css"
+_STYLE, _SCRIPT = (Path(__file__).parent / name for name in ("style.css", "page.js"))
 
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
@@ -97,6 +97,7 @@ def make_server(session: ExploreSession, host: str = LOOPBACK) -> Any:
         mcp_server=False,
         theme=theme,
         css=_STYLE.read_text("utf-8"),
+        js=_SCRIPT.read_text("utf-8").partition("\n")[2],  # without its comment
     )
     hosts = _LOCAL_NAMES if _is_loopback(host) else ()
     config = uvicorn.Config(
@@ -112,16 +113,13 @@ def bind(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes a free one."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family, socket.SOCK_STREAM)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
-        bound.listen()
+        return socket.create_server(address[:2], family=family)
     except (OSError, OverflowError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).partition(" (while")[0]
         raise IsoglotError(
-            f"{host}:{port} cannot be opened ({getattr(error, 'strerror', None) or error}). Choose "
-            "another --port (0: any free one) or --host."
+            f"{host}:{port} cannot be opened ({reason}). Choose another --port (0: any free one) "
+            "or --host."
         ) from error
-    return bound
 
 
 def sharing_note(session: ExploreSession, host: str) -> str | None:
@@ -129,7 +127,7 @@ def sharing_note(session: ExploreSession, host: str) -> str | None:
     if _is_loopback(host):
         return None
     data = [str(file) for file in (*session.pairs_files, *session.text_files.values())]
-    data += [str(file) for file in session.results_files]
+    data += [str(file) for file in (*session.dictionary_files, *session.results_files)]
     data += [] if session.corpus is None else [str(session.corpus.url or session.corpus.folder)]
     files = f", and read sentences of {', '.join(data)}" if data else ""
     models = ", ".join(model.name for model in session.models)

@@ -19,6 +19,7 @@ from isoglot.corpus import Corpus
 from isoglot.corpus.reading.files import read_lines, require_file
 from isoglot.errors import IsoglotError
 from isoglot.folders import model_folder
+from isoglot.languages import canonical_pair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,10 +74,12 @@ class ExploreModel:
         """The tokenizer of the folder."""
         return self._loaded[1]
 
-    @property
+    @cached_property
     def num_layers(self) -> int:
-        """Transformer layers; states have one more, the embeddings (layer 0)."""
-        return int(self.encoder.model.config.num_hidden_layers)
+        """Transformer layers; states have one more, the embeddings (layer 0). Loads no weights."""
+        from isoglot.models.loading import load_config
+
+        return int(load_config(str(self.folder)).num_hidden_layers)
 
     @cached_property
     def sentence_encoder(self) -> SentenceEncoder:
@@ -96,6 +99,8 @@ class ExploreSession:
     """A prepared corpus."""
     pairs_files: tuple[Path, ...] = ()
     """TSV files of translations, named after their languages: en-sw.tsv."""
+    dictionary_files: tuple[Path, ...] = ()
+    """Files of words and translations, named after their languages: en-sw.txt."""
     text_files: dict[str, Path] = field(default_factory=dict)
     """Language -> a file with a sentence on each line."""
     results_files: tuple[Path, ...] = ()
@@ -128,6 +133,28 @@ class ExploreSession:
         return read_pairs(self.pairs_files, self.limit, note=self.note)
 
     @cached_property
+    def words(self) -> PairsByName:
+        """Pair of languages -> words and their translations, from the dictionaries."""
+        return {
+            name: (list(first), list(second))
+            for name, entries in map(self._dictionary, self.dictionary_files)
+            for first, second in [zip(*entries, strict=True)]
+        }
+
+    def _dictionary(self, file: Path) -> tuple[str, list[tuple[str, str]]]:
+        """The two languages of a file, and its first entries: a tab or a space between."""
+        name = canonical_pair(file.name.split(".")[0])
+        if name is None:
+            raise IsoglotError(f"{file}: name the file after its two languages, like en-de.txt.")
+        lines = (line.strip() for line in read_lines(file) if isinstance(line, str))
+        rows = (line.split("\t") if "\t" in line else line.split() for line in lines)
+        found = ((row[0].strip(), row[1].strip()) for row in rows if len(row) == 2)
+        entries = list(islice((row for row in found if all(row)), self.limit))
+        if not entries:
+            raise IsoglotError(f"{file}: has no line of a word, a tab and its translation.")
+        return name, entries
+
+    @cached_property
     def texts(self) -> dict[str, list[str]]:
         """Language -> lines of its text file that are not blank."""
         return {code: self._lines(file) for code, file in self.text_files.items()}
@@ -146,6 +173,7 @@ def open_session(
     *,
     corpus: str | Path | Corpus | None = None,
     pairs: Sequence[str | Path] = (),
+    dictionaries: Sequence[str | Path] = (),
     text: Sequence[str] = (),
     results: Sequence[str | Path] = (),
     recipe: str | None = None,
@@ -161,6 +189,7 @@ def open_session(
         models: Hugging Face folders, runs or names on the hub; `NAME=FOLDER` sets the name.
         corpus: a prepared corpus, or its folder.
         pairs: TSV files of translations, named after their languages.
+        dictionaries: files of words and their translations, named after their languages.
         text: text files, `sw.txt` or `sw=FILE`.
         results: results files of `isoglot evaluate`.
         recipe: name or path of a recipe.
@@ -175,7 +204,7 @@ def open_session(
     if not models:
         raise IsoglotError("Name at least one model: isoglot explore runs/NAME.")
     _check_device(device)
-    for file in (*pairs, *results):
+    for file in (*pairs, *dictionaries, *results):
         require_file(Path(file))
     if recipe is not None:
         from isoglot.recipe import load_recipe
@@ -188,6 +217,7 @@ def open_session(
         models=_open_models(models, device, note),
         corpus=corpus,
         pairs_files=tuple(map(Path, pairs)),
+        dictionary_files=tuple(map(Path, dictionaries)),
         text_files=text_files(text),
         results_files=tuple(map(Path, results)),
         recipe=recipe,

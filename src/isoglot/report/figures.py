@@ -14,7 +14,7 @@ from isoglot.report.chart import Chart, Line, chart_svg
 from isoglot.report.colours import wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from isoglot.report.leaderboard import Leaderboard
     from isoglot.visualizations import SentenceMap
@@ -56,15 +56,23 @@ def layer_figures(board: Leaderboard, colours: Mapping[str, int]) -> list[tuple[
     return figures
 
 
-def sentence_map(space: SentenceMap, colours: Mapping[str, int]) -> str:
-    """The scatter plot; `colours` gives a language the same colour on every map of a page."""
-    places = [point for points in space.points.values() for point in points]
+def fit_square(
+    places: Sequence[tuple[float, float]], size: int, margin: int
+) -> tuple[float, float, float]:
+    """Scale, left and top: a point is drawn at (left + scale * x, top + scale * y) in a square."""
     xs, ys = [x for x, _ in places], [y for _, y in places]
     extent = max(max(xs) - min(xs), max(ys) - min(ys)) or 1.0
     # one scale for both axes, because distances matter
-    scale = (_SIZE - 2 * _MARGIN) / extent
-    left = _SIZE / 2 - scale * (max(xs) + min(xs)) / 2
-    top = _SIZE / 2 - scale * (max(ys) + min(ys)) / 2
+    scale = (size - 2 * margin) / extent
+    left = size / 2 - scale * (max(xs) + min(xs)) / 2
+    top = size / 2 - scale * (max(ys) + min(ys)) / 2
+    return scale, left, top
+
+
+def sentence_map(space: SentenceMap, colours: Mapping[str, int]) -> str:
+    """The scatter plot; `colours` gives a language the same colour on every map of a page."""
+    places = [point for points in space.points.values() for point in points]
+    scale, left, top = fit_square(places, _SIZE, _MARGIN)
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_SIZE} {_SIZE}" role="img" '
         f'stroke-width="9" stroke-linecap="round"><title>Sentences of {len(space.points)} '
