@@ -28,9 +28,10 @@ from safetensors.torch import save_file
 from torch import nn
 
 from isoglot.atomic import replace_folder
-from isoglot.pretraining.checkpoint import Checkpoint, CheckpointConfig, TrainState
+from isoglot.pretraining.checkpoint import Checkpoint, CheckpointConfig
 from isoglot.pretraining.checkpoint_saver import CheckpointSaver
-from isoglot.pretraining.checkpoint_tensors import optimizer_tensors, unshared
+from isoglot.pretraining.checkpoint_state import TrainState
+from isoglot.pretraining.checkpoint_tensors import optimizer_tensors, untied_tensors
 from isoglot.types import Cursor
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -63,7 +64,7 @@ def clock() -> float:
 def before(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """As checkpoints were written before: everything in the training process."""
     with replace_folder(folder / "before", durable=True) as scratch:
-        weights, _ = unshared(model)
+        weights, _ = untied_tensors(model)
         moments, _ = optimizer_tensors(optimizer, model)
         for name, tensors in (("weights", weights), ("optimizer", moments)):
             save_file({k: v.contiguous() for k, v in tensors.items()}, scratch / name)

@@ -183,13 +183,14 @@ def kill_again_and_again(launch: Launch, chance: random.Random, kills: int) -> l
     """Kill a random rank of a run that torchrun restarts; what was measured of each kill."""
     found: list[dict[str, Any]] = []
     for _ in range(kills):
-        starts = len(_RESUMED.findall(launch.said()))
         if not launch.wait_for_step(last_step(launch.run) + chance.randint(1, 7)):
             break
         time.sleep(chance.random() * 0.1)
         workers = launch.workers()
         rank, saved = chance.randrange(launch.processes), last_checkpoint(launch.run)
         step, told = last_step(launch.run), launch.said().count("has ended:")
+        # the start of the processes that are killed now has been said by their first step
+        starts = len(_RESUMED.findall(launch.said()))
         if len(workers) != launch.processes:
             break
         began = time.monotonic()

@@ -2,7 +2,7 @@
 
 `python -m tests.pretraining.sharing CORPUS OUT --recipes xlm ppa --strategies ddp fsdp`, run by
 each process, trains OUT/xlm/ddp-2, ... The recipes are those of `tests/recipe/recipe_world.py`: a
-few steps of a narrow model, here in float64 and without dropout.
+few steps of a narrow model, here in float64 (or `--precision float32`) and without dropout.
 """
 
 from __future__ import annotations
@@ -57,9 +57,11 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--recipes", nargs="+", required=True)
     parser.add_argument("--strategies", nargs="+", default=["ddp"])
+    parser.add_argument("--precision", choices=("float64", "float32"), default="float64")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    driver.compute_in_float64()
+    if arguments.precision == "float64":
+        driver.compute_in_float64()
     corpus = Corpus.open(arguments.corpus)
     os.chdir(corpus.folder.parent)  # the recipes' models are there
     world = int(os.environ.get("WORLD_SIZE", "1"))

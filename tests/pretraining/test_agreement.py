@@ -13,7 +13,7 @@ from isoglot.corpus import Corpus
 from isoglot.locks import lock_folder
 from isoglot.pretraining import agreement
 from isoglot.pretraining.agreement import _hashed, _Process, _sentence, agree
-from isoglot.pretraining.checkpoint import TrainState
+from isoglot.pretraining.checkpoint_state import TrainState
 from isoglot.pretraining.config import LoggingConfig
 from isoglot.pretraining.distributed import DistributedConfig
 from isoglot.pretraining.liveness import watched_processes

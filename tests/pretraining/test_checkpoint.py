@@ -10,8 +10,9 @@ from safetensors.torch import save_file
 
 from isoglot.errors import CheckpointError
 from isoglot.pretraining import checkpoint_files
-from isoglot.pretraining.checkpoint import Checkpoint, TrainState, latest_valid
+from isoglot.pretraining.checkpoint import Checkpoint, latest_valid
 from isoglot.pretraining.checkpoint_saver import save
+from isoglot.pretraining.checkpoint_state import TrainState
 from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
 from isoglot.types import Cursor, Draw
 

@@ -447,7 +447,7 @@ def test_clipping_scales_the_whole_gradient(corpus, accelerator):
 
 def test_the_precision_that_a_recipe_asks_for(tmp_path):
     for precision, expected in (("auto", "no"), ("float32", "no"), ("bf16", "bf16")):
-        config = replace(load_recipe("tiny"), precision=precision)
+        config = load_recipe("tiny", [f"precision={precision}"])
         made = make_accelerator(config, tmp_path)
         assert made.state._mixed_precision == expected or made.mixed_precision == expected
         AcceleratorState._reset_state(reset_partial_state=True)

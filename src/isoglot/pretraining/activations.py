@@ -21,7 +21,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from isoglot.models.layers import draw_seeds
 from isoglot.models.recompute import checkpoint_activations
-from isoglot.types import Rows
+from isoglot.pretraining.train_module import Seq2SeqTrainModule, visible_to_decoder
+from isoglot.types import Rows, Seq2SeqBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     from isoglot.models.config import ModelConfig
     from isoglot.models.encoder import Encoder
+    from isoglot.pretraining.train_module import TrainModule
+    from isoglot.types import Batch
 
 _PARTITIONED = "aot_eager_decomp_partition"
 """torch's compiler up to the partition into forward and backward, without its code generator."""
@@ -170,3 +173,23 @@ def to_bf16(model: nn.Module) -> None:
                         weight.detach().to(torch.bfloat16), requires_grad=weight.requires_grad
                     )
                 module._parameters[name] = made[weight]  # noqa: SLF001
+
+
+def seq2seq_bytes(module: TrainModule, batch: Batch, passes: Passes) -> int:
+    """What a batch of an encoder-decoder keeps, both halves together."""
+    assert isinstance(module, Seq2SeqTrainModule)
+    seq2seq: Any = module.seq2seq
+    with fake_tensors():
+        module.train()
+        if passes.recompute:
+            checkpoint_activations(module.encoder.model.base_model)
+            checkpoint_activations(seq2seq.model.decoder)
+
+        def run() -> Tensor:
+            states: Tensor = module.encoder(batch.rows).hidden
+            if not isinstance(batch, Seq2SeqBatch) or not len(batch.decoding.source_rows):
+                return states
+            decoded: Tensor = seq2seq.decode(batch.decoding, states, visible_to_decoder(batch))
+            return decoded
+
+        return saved_bytes(module, run, passes)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
     from isoglot.corpus import Corpus
-    from isoglot.pretraining.checkpoint import TrainState
+    from isoglot.pretraining.checkpoint_state import TrainState
     from isoglot.pretraining.config import PretrainConfig
     from isoglot.pretraining.measuring import TimeBudget
 

@@ -6,27 +6,25 @@
         state.json               step, stage, cursor, fingerprints, parts of tensors, SHA-256
 
 With several processes each writes files of its own, weights-00001-of-00004.safetensors and so on
-(`checkpoint_files.py`). This file reads checkpoints, `checkpoint_saver.py` writes them. One is
-verified when it is read (`_verify`), by all processes, each hashing a share of the files; a damaged
-one is skipped with a warning; a run whose checkpoints are all damaged is refused. It can be read by
-any number of processes, whatever the number and strategy of those that wrote it.
+(`checkpoint_files.py`). This file reads checkpoints; `checkpoint_saver.py` writes them, and
+`checkpoint_state.py` is about state.json. A checkpoint is verified when it is read (`_verify`), by
+all processes, each hashing a share of the files; a damaged one is skipped with a warning; a run
+whose checkpoints are all damaged is refused. It can be read by any number of processes, whatever
+the number and strategy of those that wrote it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch.distributed.checkpoint.api import CheckpointException
 
-from isoglot import json_text
 from isoglot.errors import CheckpointError
 from isoglot.pretraining.checkpoint_files import (
     OPTIMIZER,
@@ -36,11 +34,17 @@ from isoglot.pretraining.checkpoint_files import (
     check_hashes,
 )
 from isoglot.pretraining.checkpoint_reader import SafetensorsReader, load_into
-from isoglot.pretraining.checkpoint_storage import first_failure, gathered
+from isoglot.pretraining.checkpoint_state import (
+    ONE_PROCESS_FORMAT,
+    FormatError,
+    TrainState,
+    parse_state,
+    read_state,
+    state_file,
+)
+from isoglot.pretraining.checkpoint_storage import first_failure, gather_objects
 from isoglot.pretraining.checkpoint_tensors import load_targets, new_state, set_groups
-from isoglot.pretraining.early_stopping import HeldoutProgress
 from isoglot.ranges import NumSteps, Range, check_ranges
-from isoglot.types import Cursor, Draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -51,10 +55,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-FORMAT = 3
-_ONE_PROCESS_FORMAT = 2
-"""The format before: written by one process, without a list of tensors. It is still read."""
-_STATE = "state.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,42 +73,9 @@ class CheckpointConfig:
         check_ranges(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainState:
-    """Progress of a run: what a checkpoint holds beside its tensors."""
-
-    stage: int
-    """The stage that was running, from 0."""
-    step: int
-    """Steps taken in that stage."""
-    total_steps: int
-    """Steps taken in all stages; names the folder."""
-    tokens: int
-    """Tokens trained on so far."""
-    cursor: Cursor
-    corpus_fingerprint: str
-    """Of the data that the streams read."""
-    recipe_fingerprint: str
-    """Fingerprint of the settings that decide the numbers."""
-    heldout: HeldoutProgress | None = None
-    """The best validation so far, where a run looks for it."""
-
-    def content(self) -> dict[str, Any]:
-        """What state.json has of it."""
-        content = asdict(self)
-        content["cursor"]["pending"] = list(map(list, self.cursor.pending))
-        if self.heldout is None:
-            del content["heldout"]
-        return content
-
-
 def folder_of_step(folder: Path, total_steps: int) -> Path:
     """Where the checkpoint of a step is, below the folder of checkpoints."""
     return folder / f"step-{total_steps:08d}"
-
-
-class FormatError(CheckpointError):
-    """A checkpoint was written in another format; it is not damaged."""
 
 
 class Checkpoint:
@@ -120,8 +87,8 @@ class Checkpoint:
         With a group of processes, all of them call this, and each hashes some of the files.
         """
         self.place, self._group = place, group
-        self._content = _agreed(lambda: _verify(place, group), group)
-        found = _agreed(lambda: _understood(place, self._content), group)
+        self._content = _with_shared_errors(lambda: _verify(place, group), group)
+        found = _with_shared_errors(lambda: _parse_content(place, self._content), group)
         self.state, self._tensors = found
 
     def restore(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -172,7 +139,7 @@ class Checkpoint:
             raise CheckpointError(f"{self.place} was written by another model: {error}") from error
 
 
-def _agreed(work: Callable[[], T], group: ProcessGroup | None) -> T:
+def _with_shared_errors(work: Callable[[], T], group: ProcessGroup | None) -> T:
     """The result of a function; an error of one process is raised on all."""
     result: T | None = None
     error: CheckpointError | None = None
@@ -180,7 +147,7 @@ def _agreed(work: Callable[[], T], group: ProcessGroup | None) -> T:
         result = work()
     except CheckpointError as found:
         error = found
-    said = [one for one in gathered(error, group) if one is not None]
+    said = [one for one in gather_objects(error, group) if one is not None]
     if said:
         raise said[0]
     assert result is not None
@@ -190,41 +157,14 @@ def _agreed(work: Callable[[], T], group: ProcessGroup | None) -> T:
 _WRONG_CONTENT = (SafetensorError, OSError, AttributeError, KeyError, TypeError, ValueError)
 
 
-def _state(content: dict[str, Any]) -> TrainState:
-    """The progress in state.json; a `TypeError` if a number is none."""
-    cursor = content["cursor"]
-    state = TrainState(
-        stage=content["stage"],
-        step=content["step"],
-        total_steps=content["total_steps"],
-        tokens=content["tokens"],
-        cursor=Cursor(
-            step=cursor["step"],
-            counters=tuple(cursor["counters"]),
-            pending=tuple(Draw(*draw) for draw in cursor["pending"]),
-        ),
-        corpus_fingerprint=content["corpus_fingerprint"],
-        recipe_fingerprint=content["recipe_fingerprint"],
-        heldout=HeldoutProgress(**content["heldout"]) if "heldout" in content else None,
-    )
-    numbers = (state.stage, state.step, state.total_steps, state.tokens, state.cursor.step)
-    if not all(type(one) is int and one >= 0 for one in (*numbers, *state.cursor.counters)):
-        raise TypeError("a count is no number from 0 on")
-    if not isinstance(state.corpus_fingerprint, str):
-        raise TypeError("a fingerprint is no text")
-    if state.heldout is not None:
-        state.heldout.check()
-    return state
-
-
-def _understood(
+def _parse_content(
     place: Path, content: dict[str, Any]
 ) -> tuple[TrainState, dict[str, dict[str, SavedTensor]]]:
     """The progress in state.json, and the tensors of each kind."""
     try:
-        state = _state(content)
-        if content["format"] == _ONE_PROCESS_FORMAT:
-            return state, {kind: _in_file(place, kind) for kind in (WEIGHTS, OPTIMIZER)}
+        state = parse_state(content)
+        if content["format"] == ONE_PROCESS_FORMAT:
+            return state, {kind: _tensors_of_format_2(place, kind) for kind in (WEIGHTS, OPTIMIZER)}
         tensors = {
             kind: {
                 name: SavedTensor.of_content(one)
@@ -235,12 +175,12 @@ def _understood(
         _check_sizes(place, tensors, content["sha256"])
     except (*_WRONG_CONTENT, OverflowError) as error:
         raise CheckpointError(
-            f"{place / _STATE} is not what a checkpoint has ({error!r})."
+            f"{state_file(place)} is not what a checkpoint has ({error!r})."
         ) from error
     return state, tensors
 
 
-def _in_file(place: Path, kind: str) -> dict[str, SavedTensor]:
+def _tensors_of_format_2(place: Path, kind: str) -> dict[str, SavedTensor]:
     """The tensors of a checkpoint of the format before."""
     name, found = f"{kind}.safetensors", {}
     with safe_open(place / name, framework="pt") as opened:
@@ -276,7 +216,7 @@ def latest_valid(
     Raises:
         CheckpointError: one has another format, or none of them is valid.
     """
-    places = [folder / name for name in gathered([p.name for p in folders(folder)], group)[0]]
+    places = [folder / name for name in gather_objects([p.name for p in folders(folder)], group)[0]]
     for place in places:
         try:
             return Checkpoint(place, group)
@@ -302,37 +242,9 @@ def folders(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*"), reverse=True)
 
 
-def state_file(place: Path) -> Path:
-    """The file of a checkpoint that describes it."""
-    return place / _STATE
-
-
-def state_text(content: Mapping[str, Any]) -> str:
-    """The text of state.json: a hash and the content."""
-    text = json.dumps({"format": FORMAT, **content})
-    return f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}\n"
-
-
 def _verify(place: Path, group: ProcessGroup | None) -> dict[str, Any]:
     """The content of state.json, after its hash and those of this process's files were checked."""
-    file = place / _STATE
-    try:
-        digest, text = file.read_text(encoding="utf-8").split("\n", 1)
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{file} cannot be read: {error}.") from error
-    text = text.removesuffix("\n")
-    if hashlib.sha256(text.encode()).hexdigest() != digest:
-        raise CheckpointError(f"{file} is damaged: its SHA-256 is not the recorded one.")
-    try:
-        content: dict[str, Any] = json_text.parse(text)
-        written, hashes = content["format"], dict(content["sha256"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{file} is not what a checkpoint has ({error!r}).") from error
-    if written not in (FORMAT, _ONE_PROCESS_FORMAT):
-        raise FormatError(
-            f"{place} has format {written} and this version reads {FORMAT}: "
-            f"resume it with the version of Isoglot that wrote it, or start a new run."
-        )
+    content = read_state(place)
     rank, processes = (0, 1) if group is None else (group.rank(), group.size())
-    check_hashes(place, dict(sorted(hashes.items())[rank::processes]))
+    check_hashes(place, dict(sorted(content["sha256"].items())[rank::processes]))
     return content

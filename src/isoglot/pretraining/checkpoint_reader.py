@@ -23,7 +23,7 @@ from torch.futures import Future
 from typing_extensions import override
 
 from isoglot.pretraining.checkpoint_files import key_in_file
-from isoglot.pretraining.checkpoint_storage import alone_is_meant
+from isoglot.pretraining.checkpoint_storage import without_single_process_warning
 
 if TYPE_CHECKING:
     import os
@@ -114,7 +114,7 @@ def load_into(
     tensors: Mapping[str, Tensor], reader: SafetensorsReader, group: ProcessGroup | None
 ) -> None:
     """Read tensors in place: of a sharded one, the part of this process."""
-    with alone_is_meant():
+    with without_single_process_warning():
         load(
             dict(tensors),
             storage_reader=reader,

@@ -30,23 +30,17 @@ from typing_extensions import override
 
 from isoglot.atomic import partial_folder, replace_folder
 from isoglot.errors import CheckpointError, WriteError
-from isoglot.pretraining.checkpoint import (
-    CheckpointConfig,
-    folder_of_step,
-    folders,
-    latest,
-    state_file,
-    state_text,
-)
+from isoglot.pretraining.checkpoint import CheckpointConfig, folder_of_step, folders, latest
 from isoglot.pretraining.checkpoint_files import OPTIMIZER, WEIGHTS, write_all
+from isoglot.pretraining.checkpoint_state import state_file, state_text
 from isoglot.pretraining.checkpoint_storage import (
     HostBuffers,
     SafetensorsWriter,
     first_failure,
-    gathered,
+    gather_objects,
     plan_and_copy,
 )
-from isoglot.pretraining.checkpoint_tensors import optimizer_tensors, unshared
+from isoglot.pretraining.checkpoint_tensors import optimizer_tensors, untied_tensors
 from isoglot.pretraining.memory import free_memory
 
 if TYPE_CHECKING:
@@ -57,7 +51,7 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.distributed import ProcessGroup
 
-    from isoglot.pretraining.checkpoint import TrainState
+    from isoglot.pretraining.checkpoint_state import TrainState
 
 _TIMEOUT = timedelta(days=1)
 """Disks may be slow; a process that has ended is noticed by other means (`liveness.py`)."""
@@ -134,7 +128,7 @@ class CheckpointSaver:
         """
         self.wait()
         place = folder_of_step(self._folder, state.total_steps)
-        weights, aliases = unshared(module)
+        weights, aliases = untied_tensors(module)
         moments, scalars = optimizer_tensors(optimizer, module)
         tensors = {f"{WEIGHTS}/{name}": tensor for name, tensor in weights.items()}
         tensors |= {f"{OPTIMIZER}/{name}": tensor for name, tensor in moments.items()}
@@ -189,7 +183,7 @@ class CheckpointSaver:
             hashes = write_all(partial_folder(place), writer.files)
         except Exception as error:
             refused = self._error(place, error)
-        everyone = gathered((hashes, refused), self.group)
+        everyone = gather_objects((hashes, refused), self.group)
         refused = next((one for _, one in everyone if one is not None), None)
         if is_main and refused is not None:
             _abandon(stack)
@@ -201,7 +195,7 @@ class CheckpointSaver:
                     self._finish(place, content)
             except Exception as error:
                 refused = self._error(place, error)
-        (refused, *_) = gathered(refused, self.group)
+        (refused, *_) = gather_objects(refused, self.group)
         if refused is not None:
             shutil.rmtree(partial_folder(place), ignore_errors=True)
             raise refused

@@ -90,7 +90,7 @@ class SharingPlanner(DefaultSavePlanner):
     def create_local_plan(self) -> SavePlan:
         plan = super().create_local_plan()
         if self._num_processes > 1:
-            items = [part for item in plan.items for part in _cut(item)]
+            items = [part for item in plan.items for part in _split_rows(item)]
             plan = self.plan = replace(plan, items=items)
         return plan
 
@@ -105,7 +105,7 @@ class SharingPlanner(DefaultSavePlanner):
         return found
 
 
-def _cut(item: WriteItem) -> list[WriteItem]:
+def _split_rows(item: WriteItem) -> list[WriteItem]:
     """The parts of a tensor that all processes hold, cut along its first dimension."""
     assert item.tensor_data is not None
     shape, size = item.tensor_data.size, item.tensor_storage_size() or 0
@@ -165,7 +165,7 @@ class SafetensorsWriter(StorageWriter):
         """Give each item of each plan a file: its position is that in `storage_data`."""
         files: list[list[str]] = [[""] * len(plan.items) for plan in plans]
         for kind in (WEIGHTS, OPTIMIZER):
-            assigned = [_in_files(plan.items, kind) for plan in plans]
+            assigned = [_assign_files(plan.items, kind) for plan in plans]
             names = numbered(kind, [1 + max(one.values(), default=-1) for one in assigned])
             for own, found, name in zip(files, assigned, names, strict=True):
                 for position, number in found.items():
@@ -192,7 +192,7 @@ class SafetensorsWriter(StorageWriter):
             for file, found in files.items()
         }
         if self._buffers is not None and self._fits(sum(one.size_in_bytes for one in results)):
-            self.files = _copied(self.files, self._buffers)
+            self.files = _copy_to_host(self.files, self._buffers)
             self.is_copied = True
         future: Future[list[WriteResult]] = Future()
         future.set_result(results)
@@ -222,7 +222,7 @@ def _bytes(item: WriteItem) -> int:
     return item.tensor_data.chunk.sizes.numel() * item.tensor_data.properties.dtype.itemsize
 
 
-def _in_files(items: Sequence[WriteItem], kind: str) -> dict[int, int]:
+def _assign_files(items: Sequence[WriteItem], kind: str) -> dict[int, int]:
     """Position of an item -> the number of its file, among those of a process and a kind."""
     found: dict[int, int] = {}
     number, filled = 0, 0
@@ -237,7 +237,7 @@ def _in_files(items: Sequence[WriteItem], kind: str) -> dict[int, int]:
     return found
 
 
-def _copied(
+def _copy_to_host(
     files: Mapping[str, Mapping[str, Tensor]], buffers: HostBuffers
 ) -> dict[str, dict[str, Tensor]]:
     """Copies of tensors in host memory; the device has reached this point afterwards."""
@@ -262,7 +262,7 @@ def plan_and_copy(
 ) -> None:
     """Let DCP plan who writes what; the writer then has this process's files."""
     processes = 1 if group is None else group.size()
-    with alone_is_meant():
+    with without_single_process_warning():
         save(
             dict(tensors),
             storage_writer=writer,
@@ -273,7 +273,7 @@ def plan_and_copy(
 
 
 @contextmanager
-def alone_is_meant() -> Iterator[None]:
+def without_single_process_warning() -> Iterator[None]:
     """Without DCP's warning of a single process."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="torch.distributed is disabled")
@@ -289,7 +289,7 @@ def first_failure(error: CheckpointException) -> BaseException:
     return found
 
 
-def gathered(value: Any, group: ProcessGroup | None) -> list[Any]:
+def gather_objects(value: Any, group: ProcessGroup | None) -> list[Any]:
     """The values of all processes, in their order."""
     if group is None:
         return [value]

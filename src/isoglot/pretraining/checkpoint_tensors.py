@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from isoglot.pretraining.checkpoint_files import SavedTensor
 
 
-def unshared(module: nn.Module) -> tuple[dict[str, Tensor], dict[str, str]]:
+def untied_tensors(module: nn.Module) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Weights and buffers without duplicates, and the name that each duplicate refers to."""
     seen: dict[object, str] = {}
     kept: dict[str, Tensor] = {}

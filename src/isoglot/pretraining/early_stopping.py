@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
     from isoglot.objectives import Objective
-    from isoglot.pretraining.checkpoint import TrainState
+    from isoglot.pretraining.checkpoint_state import TrainState
     from isoglot.pretraining.config import PretrainConfig, StageConfig
     from isoglot.pretraining.train_step import StageContext
 

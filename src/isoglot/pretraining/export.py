@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from isoglot.models.model_card import DataRow, HeldoutScore, ModelCard
     from isoglot.models.objective_heads import ObjectiveHead
-    from isoglot.pretraining.checkpoint import TrainState
+    from isoglot.pretraining.checkpoint_state import TrainState
 
 INTERMEDIATE = "intermediate"
 """The folder of a run with models of earlier steps."""

@@ -15,9 +15,7 @@ holds Python's lock for minutes, answers them: it is not taken for dead.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import ipaddress
 import json
 import os
 import secrets
@@ -28,13 +26,14 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch.distributed
 from typing_extensions import override
 
 from isoglot.errors import IsoglotError
 from isoglot.locks import release_locks
+from isoglot.pretraining.liveness_sockets import keep_alive, listen, own_address, receive, send
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,10 +47,6 @@ _GRACE_SECONDS = 5.0
 """Time for this process to end by itself once another one is lost; then it is ended."""
 _CONNECT_SECONDS = 60.0
 """Time for the connection to the first process; without one, the run goes on unwatched."""
-_KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-"""A machine that is lost is noticed after 10 + 3 × 5 s."""
-_LINE_BYTES = 4096
-"""Longest message."""
 
 
 class InterruptedRunError(IsoglotError):
@@ -167,7 +162,7 @@ class _Watch(threading.Thread):
         said = {"left": True} if reason is None else {"reason": reason, "stopped": stopped}
         self._left.set()
         for peer in list(self._peers):
-            _send(peer, said | {"rank": self.rank, "host": self.host})
+            send(peer, said | {"rank": self.rank, "host": self.host})
         self.close()
 
     def close(self) -> None:
@@ -197,10 +192,7 @@ class _Watch(threading.Thread):
         raise NotImplementedError
 
     def _add(self, peer: socket.socket, rank: int, host: str) -> None:
-        for name, value in _KEEPALIVE.items():
-            if hasattr(socket, name):
-                peer.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-        peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        keep_alive(peer)
         self._peers[peer] = rank, host
         self._selector.register(peer, selectors.EVENT_READ)
 
@@ -212,7 +204,7 @@ class _Watch(threading.Thread):
     def _loss(self, peer: socket.socket) -> Loss | None:
         """What a peer that has something to read says: who is lost, or that it leaves (none)."""
         rank, host = self._peers[peer]
-        said = _receive(peer)
+        said = receive(peer)
         self._drop(peer)
         if said.get("left") or self._left.is_set():
             return None
@@ -230,8 +222,8 @@ class _Hub(_Watch):
     @override
     def _watch(self) -> None:
         token = secrets.token_hex(16)
-        with _listen() as server:
-            place = {"address": _own_address(), "port": server.getsockname()[1]}
+        with listen() as server:
+            place = {"address": own_address(), "port": server.getsockname()[1]}
             self._store.set(self._key, json.dumps(place | {"host": self.host, "token": token}))
             self._selector.register(server, selectors.EVENT_READ)
             while self.lost is None and not self._left.is_set():
@@ -242,12 +234,12 @@ class _Hub(_Watch):
                         self.lost = self._loss(key.fileobj)  # type: ignore[arg-type]
         if self.lost is not None:
             for peer in list(self._peers):
-                _send(peer, {"lost": True, **asdict(self.lost)})
+                send(peer, {"lost": True, **asdict(self.lost)})
 
     def _accept(self, server: socket.socket, token: str) -> None:
         peer, _ = server.accept()
         peer.settimeout(5.0)
-        hello = _receive(peer)
+        hello = receive(peer)
         if hello.get("token") == token:
             self._add(peer, int(hello["rank"]), str(hello["host"]))
         else:
@@ -265,7 +257,7 @@ class _Spoke(_Watch):
                 return
         there = json.loads(self._store.get(self._key))
         peer = socket.create_connection((there["address"], there["port"]), _CONNECT_SECONDS)
-        _send(peer, {"token": there["token"], "rank": self.rank, "host": self.host})
+        send(peer, {"token": there["token"], "rank": self.rank, "host": self.host})
         self._add(peer, 0, there["host"])
         while self.lost is None and self._peers and not self._left.is_set():
             if self._selector.select(timeout=0.5):
@@ -290,42 +282,3 @@ def _close_in_forked_children() -> None:
             watch.close()
 
     os.register_at_fork(after_in_child=close)
-
-
-def _send(peer: socket.socket, said: dict[str, object]) -> None:
-    with contextlib.suppress(OSError):  # it has ended itself
-        peer.settimeout(5.0)
-        peer.sendall(json.dumps(said).encode()[: _LINE_BYTES - 1] + b"\n")
-
-
-def _receive(peer: socket.socket) -> dict[str, Any]:
-    """One message; empty if the connection was closed, or what came is none."""
-    line = b""
-    try:
-        while not line.endswith(b"\n") and len(line) < _LINE_BYTES:
-            more = peer.recv(_LINE_BYTES)
-            if not more:
-                break
-            line += more
-        said = json.loads(line.split(b"\n")[0])
-    except (OSError, ValueError):
-        return {}
-    return said if isinstance(said, dict) else {}
-
-
-def _listen() -> socket.socket:
-    if socket.has_dualstack_ipv6():
-        return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
-    return socket.create_server(("", 0))
-
-
-def _own_address() -> str:
-    """The address by which other machines reach this one: that of the way to the group's store."""
-    master = os.environ.get("MASTER_ADDR", socket.gethostname())
-    port = int(os.environ.get("MASTER_PORT", "29500"))
-    kind, _, _, _, place = socket.getaddrinfo(master, port, type=socket.SOCK_DGRAM)[0]
-    with socket.socket(kind, socket.SOCK_DGRAM) as probe:
-        probe.connect(place)  # sends nothing
-        own = str(probe.getsockname()[0])
-    # the store is on this machine, whose name others know
-    return master if ipaddress.ip_address(own).is_loopback else own

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from isoglot.batching.loader import Loader, LoaderConfig, open_streams
 from isoglot.errors import RecipeError
@@ -23,7 +23,7 @@ from isoglot.pretraining.activations import (
     Passes,
     fake_tensors,
     kept_bytes,
-    saved_bytes,
+    seq2seq_bytes,
     traced_settings,
 )
 from isoglot.pretraining.config import objectives_of, objectives_to_fit
@@ -37,13 +37,11 @@ from isoglot.pretraining.shape_model import (
     with_layers,
 )
 from isoglot.pretraining.stage_data import with_corpus_defaults
-from isoglot.pretraining.train_module import Seq2SeqTrainModule, TrainModule, visible_to_decoder
+from isoglot.pretraining.train_module import Seq2SeqTrainModule, TrainModule
 from isoglot.types import Cursor, Seq2SeqBatch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import torch
 
     from isoglot.corpus import Corpus
     from isoglot.objectives.base import Objective
@@ -192,7 +190,7 @@ def _estimate_stage(
     """What a stage needs: the numbers of its own batches."""
     batches = _some_batches(config, corpus, objectives, stage, passes)
     if kept is None:
-        largest = max(_seq2seq_bytes(module, batch, passes) for batch in batches)
+        largest = max(seq2seq_bytes(module, batch, passes) for batch in batches)
         kept = KeptBytes(rest=largest, layer=0, recomputed_layer=0)
     targets = max(map(_num_targets, batches))
     return stage_memory(
@@ -277,27 +275,3 @@ def _num_targets(batch: Batch) -> int:
     if isinstance(batch, Seq2SeqBatch):
         return max(len(batch.targets), len(batch.decoding.targets))
     return len(batch.targets)
-
-
-def _seq2seq_bytes(module: TrainModule, batch: Batch, passes: Passes) -> int:
-    """What a batch of an encoder-decoder keeps, both halves together."""
-    from isoglot.models.recompute import checkpoint_activations
-
-    assert isinstance(module, Seq2SeqTrainModule)
-    seq2seq: Any = module.seq2seq
-    with fake_tensors():
-        module.train()
-        if passes.recompute:
-            checkpoint_activations(module.encoder.model.base_model)
-            checkpoint_activations(seq2seq.model.decoder)
-
-        def run() -> torch.Tensor:
-            states: torch.Tensor = module.encoder(batch.rows).hidden
-            if not isinstance(batch, Seq2SeqBatch) or not len(batch.decoding.source_rows):
-                return states
-            decoded: torch.Tensor = seq2seq.decode(
-                batch.decoding, states, visible_to_decoder(batch)
-            )
-            return decoded
-
-        return saved_bytes(module, run, passes)

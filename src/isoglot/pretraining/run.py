@@ -17,8 +17,9 @@ from rich.console import Console
 from isoglot.errors import CheckpointError
 from isoglot.pretraining import agreement
 from isoglot.pretraining.build import RunContext, build_run, init_decoder
-from isoglot.pretraining.checkpoint import Checkpoint, TrainState, folder_of_step
+from isoglot.pretraining.checkpoint import Checkpoint, folder_of_step
 from isoglot.pretraining.checkpoint_saver import CheckpointSaver, checkpoint_group
+from isoglot.pretraining.checkpoint_state import TrainState
 from isoglot.pretraining.config import data_fingerprint
 from isoglot.pretraining.early_stopping import HeldoutWatch
 from isoglot.pretraining.forecast import say_length

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from isoglot.pretraining.build import RunContext
-    from isoglot.pretraining.checkpoint import TrainState
+    from isoglot.pretraining.checkpoint_state import TrainState
     from isoglot.pretraining.config import PretrainConfig
     from isoglot.pretraining.train_step import StepResult
 
