@@ -9,12 +9,14 @@ import pytest
 
 from isoglot.adaptation.choices import Decision
 from isoglot.adaptation.folder import AdaptFolder
-from isoglot.adaptation.page import adapt_page, heldout_figures
+from isoglot.adaptation.page import adapt_page
 from isoglot.adaptation.plan import AdaptPlan
 from isoglot.adaptation.steps import StepRecords
 from isoglot.recipe import load_prepare, load_recipe
+from isoglot.report.training import heldout_figures
 from tests.adaptation.small import SmallData, small_config
 from tests.adaptation.test_card import SCORES
+from tests.report.browser import assert_fits, chromium, needs_browser, opened
 
 
 @pytest.fixture
@@ -85,3 +87,15 @@ def test_plan_choices_time_and_files_are_named(page):
 
 def test_an_adaptation_without_metrics_has_no_curves(tmp_path):
     assert heldout_figures(tmp_path) == []
+
+
+@needs_browser
+def test_the_page_fits_a_phone_and_asks_for_nothing(page, tmp_path):
+    file = tmp_path / "report.html"
+    file.write_text(page, encoding="utf-8")
+    with chromium() as browser:
+        for width, scheme in ((400, "light"), (1280, "dark")):
+            with opened(browser, file, width=width, scheme=scheme) as shown:
+                assert_fits(shown)
+                assert shown.get_by_role("button", name="Save PNG").count() == 1
+                assert "<b>few</b> lines" in shown.locator("#plan").inner_text()

@@ -58,7 +58,10 @@ def test_the_nearest_word_of_each_row_is_marked(tmp_path):
     grid = material.visualizations["a"].grids[0]
     html = report_page(material, title="T")
     part = html[html.index('<table class="grid">') :]
-    rows = re.findall(r'<tr><th scope="row">([^<]*)</th>(.*?)</tr>', part[: part.index("</table>")])
+    rows = re.findall(
+        r'<tr><th scope="row" lang="en"><bdi>([^<]*)</bdi></th>(.*?)</tr>',
+        part[: part.index("</table>")],
+    )
     assert [word for word, _ in rows] == list(grid.first)
     for (_, cells), cosines in zip(rows, grid.cosines, strict=True):
         marks = [mark == "•" for mark in re.findall(r"<td[^>]*>(•?)</td>", cells)]

@@ -8,13 +8,13 @@ from statistics import fmean, stdev
 import pytest
 
 from isoglot.report.leaderboard import Column, build_leaderboard
+from isoglot.report.ranking import overview_table
 from isoglot.report.score_tables import (
     HeatScale,
     gap_table,
     heat_map,
     language_table,
     other_metrics_table,
-    overview_table,
 )
 from isoglot.report.tables import to_markdown
 from isoglot.results import Results, Score

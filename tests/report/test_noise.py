@@ -9,7 +9,13 @@ import pytest
 
 from isoglot.intervals import interval, means_of, pack_outcomes
 from isoglot.report.leaderboard import MeanScore, build_leaderboard
-from isoglot.report.noise import _example_error, _repetition_error, beyond_noise, is_better
+from isoglot.report.noise import (
+    _example_error,
+    _repetition_error,
+    compare_models,
+    is_better,
+    is_better_over_tasks,
+)
 from isoglot.results import Results, Score
 
 SCORE = Score(task="xnli", version=1, language="de", metric="accuracy", value=0.0, count=0)
@@ -81,12 +87,12 @@ def test_the_error_of_repetitions_counts():
 
 def test_only_one_that_beats_all_is_marked():
     three = models(a=[[scored(HALF)]], b=[[scored(BETTER)]], c=[[scored(BETTER)]])
-    assert beyond_noise(three, ["de"], higher=True) is None, "b and c are alike"
-    assert beyond_noise({n: three[n] for n in "ab"}, ["de"], higher=True) == "b"
-    assert beyond_noise({n: three[n] for n in "ab"}, ["de"], higher=False) == "a"
-    assert beyond_noise({"a": three["a"]}, ["de"], higher=True) is None
-    assert beyond_noise(three, [], higher=True) is None
-    assert beyond_noise(three, ["sw"], higher=True) is None
+    assert compare_models(three, ["de"], higher=True).best() is None, "b and c are alike"
+    assert compare_models({n: three[n] for n in "ab"}, ["de"], higher=True).best() == "b"
+    assert compare_models({n: three[n] for n in "ab"}, ["de"], higher=False).best() == "a"
+    assert compare_models({"a": three["a"]}, ["de"], higher=True).best() is None
+    assert compare_models(three, [], higher=True).best() is None
+    assert compare_models(three, ["sw"], higher=True).best() is None
 
 
 def test_languages_are_averaged():
@@ -95,9 +101,9 @@ def test_languages_are_averaged():
         a=[[scored(HALF), scored(BETTER, language="sw")]],
         b=[[scored(BETTER), scored(HALF, language="sw")]],
     )
-    assert beyond_noise(both, ["de", "sw"], higher=True) is None
-    assert beyond_noise(both, ["de"], higher=True) == "b"
-    assert beyond_noise(both, ["sw"], higher=True) == "a"
+    assert compare_models(both, ["de", "sw"], higher=True).best() is None
+    assert compare_models(both, ["de"], higher=True).best() == "b"
+    assert compare_models(both, ["sw"], higher=True).best() == "a"
 
 
 def test_noise_seldom_looks_like_a_difference():
@@ -106,7 +112,9 @@ def test_noise_seldom_looks_like_a_difference():
     for _ in range(60):
         one, other = rng.random((2, 300)) < 0.4
         marked += (
-            beyond_noise(models(a=[[scored(one)]], b=[[scored(other)]]), ["de"], higher=True)
+            compare_models(
+                models(a=[[scored(one)]], b=[[scored(other)]]), ["de"], higher=True
+            ).best()
             is not None
         )
     assert marked <= 9, "5 % are expected"
@@ -114,7 +122,7 @@ def test_noise_seldom_looks_like_a_difference():
 
 def test_equal_models_of_a_hundred_right_answers():
     pair = models(a=[[scored([True] * 100)]], b=[[scored([True] * 100)]])
-    assert beyond_noise(pair, ["de"], higher=True) is None
+    assert compare_models(pair, ["de"], higher=True).best() is None
     assert pair["a"].outcomes["de"][1].tolist() == pytest.approx([1.0] * 100)
     for higher in (True, False):
         assert not is_better(pair["a"], pair["b"], ["de"], higher=higher)
@@ -126,7 +134,7 @@ def test_a_model_without_one_of_the_languages_does_not_compete():
         b=[[scored(BETTER)]],
         c=[[scored(BETTER), scored(BETTER, language="sw")]],
     )
-    assert beyond_noise(three, ["de", "sw"], higher=True) == "c"
+    assert compare_models(three, ["de", "sw"], higher=True).best() == "c"
 
 
 def test_the_repetitions_of_an_average_are_those_of_the_average():
@@ -152,3 +160,37 @@ def test_standard_errors_over_examples():
     assert _example_error(replace(share, count=0)) == 0.0
     assert _repetition_error(share) == 0.0
     assert _repetition_error(replace(share, sd=0.2, repetitions=4)) == pytest.approx(0.1)
+
+
+def test_ranks_count_the_models_that_are_better_beyond_noise():
+    """Compared with every pair, tested one by one."""
+    far = [True] * 60 + HALF[60:]
+    four = models(
+        a=[[scored(HALF)]], b=[[scored(BETTER)]], c=[[scored([*BETTER[:-2], True, True])]],
+        d=[[scored(far)]],
+    )  # fmt: skip
+    compared = compare_models(four, ["de"], higher=True)
+    for name in four:
+        better = [n for n in four if is_better(four[n], four[name], ["de"], higher=True)]
+        assert compared.rank(name) == 1 + len(better)
+    assert [compared.rank(name) for name in "abcd"] == [4, 2, 2, 1]
+    assert compared.top() == ["d"]
+    assert compare_models({n: four[n] for n in "abc"}, ["de"], higher=True).top() == ["b", "c"]
+    assert compare_models(four, ["de"], higher=False).rank("a") == 1
+
+
+def test_a_mean_over_tasks_is_beyond_noise_where_no_task_is():
+    """Sixteen tasks, 4 examples more and 2 less: 0.8 standard errors each, 3.3 in the mean."""
+    rng = np.random.default_rng(1)
+    tasks = []
+    for _ in range(16):
+        one = rng.random(200) < 0.5
+        other = one.copy()
+        other[:6] = [True, True, True, True, False, False]
+        one[:6] = ~other[:6]
+        pair = models(a=[[scored(one)]], b=[[scored(other)]])
+        tasks.append((pair["b"], pair["a"], ["de"]))
+    assert not any(is_better(*task, higher=True) for task in tasks)
+    assert is_better_over_tasks(tasks)
+    assert not is_better_over_tasks([(b, a, codes) for a, b, codes in tasks])
+    assert not is_better_over_tasks(tasks[:1])

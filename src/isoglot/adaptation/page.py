@@ -6,7 +6,6 @@ One HTML file without links to others; its template is `report/templates/adapt.h
 from __future__ import annotations
 
 import platform
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from isoglot.adaptation.card import change, interval, values, verdict
@@ -14,13 +13,10 @@ from isoglot.adaptation.comparison import ALIGNMENT, BITS, RETRIEVAL, TOKENS, VE
 from isoglot.adaptation.findings import num_cores
 from isoglot.atomic import write_text
 from isoglot.progress import duration
-from isoglot.report.chart import Chart, Line, chart_svg
-from isoglot.report.metrics import METRICS_FILE, RunMetrics
 from isoglot.report.page import render
+from isoglot.report.training import heldout_figures
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from isoglot.adaptation.comparison import AdaptScores
     from isoglot.adaptation.config import AdaptConfig
     from isoglot.adaptation.folder import AdaptFolder
@@ -99,36 +95,6 @@ def adapt_page(
         examples=_examples(folder),
         files=[(path, content) for path, content in _FILES if (folder.path / path).exists()],
     )
-
-
-def heldout_figures(run: Path) -> list[tuple[str, str]]:
-    """(title, SVG) of each held-out metric of a run over its steps, with a line a language."""
-    if not (run / METRICS_FILE).is_file():
-        return []
-    metrics = RunMetrics(run)
-    found: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-    for name in metrics.names():
-        if name.startswith("valid/") and name.count("/") == 3:
-            _, objective, language, metric = name.split("/")
-            if language != "mean" and metric != "chance":
-                found[objective, metric].append((language, name))
-    figures = []
-    for (objective, metric), lines in found.items():
-        drawn = [
-            Line(
-                label=language,
-                colour=number,
-                points=tuple((point.step, point.value) for point in metrics.series(name)),
-            )
-            for number, (language, name) in enumerate(sorted(lines))
-        ]
-        drawn = [line for line in drawn if len(line.points) > 1]
-        if drawn:
-            chart = Chart(
-                lines=tuple(drawn), x_label="steps", y_label=metric, width=580, height=300
-            )
-            figures.append((f"held-out {metric}, {objective}", chart_svg(chart)))
-    return figures
 
 
 def _examples(folder: AdaptFolder) -> list[tuple[str, str]]:

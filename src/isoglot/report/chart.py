@@ -14,6 +14,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from isoglot.report import colours
+from isoglot.report.names import MAX_LABEL, display_width, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -88,15 +89,16 @@ def chart_svg(chart: Chart) -> str:
         f'width="{chart.width}" height="{total}" role="img" '
         'font-family="system-ui, sans-serif" font-size="12">'
     )
+    title = chart.title or f"{chart.y_label} against {chart.x_label}"
     parts = [
         opening,
-        f"<title>{escape(chart.title or f'{chart.y_label} against {chart.x_label}')}</title>",
+        f"<title>{escape(shorten(title))}</title>",
         f'<rect class="paper" width="{chart.width}" height="{total}" fill="{colours.PAPER[0]}"/>',
     ]
     if chart.title:
         parts.append(
             f'<text class="ink" x="{frame.left}" y="22" font-size="14" font-weight="600" '
-            f'fill="{colours.INK[0]}">{escape(chart.title)}</text>'
+            f'fill="{colours.INK[0]}">{escape(shorten(chart.title))}</text>'
         )
     parts += frame.axes()
     for line in chart.lines:
@@ -204,7 +206,7 @@ class _Frame:
         parts.append(
             f'<path class="line {kind}" d="{_path(places)}" fill="none" stroke="{light}" '
             f'stroke-width="1.8" stroke-linejoin="round"{dashed}>'
-            f"<title>{escape(line.label)}</title></path>"
+            f"<title>{escape(shorten(line.label))}</title></path>"
         )
         if len(places) <= _MARKED:
             parts += [
@@ -220,13 +222,14 @@ def _legend(chart: Chart, left: float) -> tuple[list[str], int]:
     x, y = left, float(chart.height + 8)
     for line in chart.lines:
         light, kind, dashed = _stroke(line)
-        width = 34 + _LETTER * len(line.label) + 14
+        label = shorten(line.label, MAX_LABEL)
+        width = 34 + _LETTER * display_width(label) + 14
         if x > left and x + width > chart.width:
             x, y = left, y + _LEGEND_LINE
         parts.append(
             f'<path class="line {kind}" d="M{x:.0f} {y:.0f}h24" '
             f'stroke="{light}" stroke-width="2.4"{dashed}/>'
-            + _text(line.label, x + 30, y + 4, anchor="start")
+            + _text(label, x + 30, y + 4, anchor="start")
         )
         x += width
     return parts, int(y - chart.height + 14)
@@ -242,7 +245,7 @@ def _stroke(line: Line) -> tuple[str, str, str]:
 def _text(content: str, x: float, y: float, *, anchor: str = "middle") -> str:
     return (
         f'<text class="ink" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" '
-        f'fill="{colours.INK[0]}">{escape(content)}</text>'
+        f'fill="{colours.INK[0]}">{escape(shorten(content))}</text>'
     )
 
 

@@ -7,6 +7,8 @@ heat map (WCAG 2.2, 1.4.3 and 1.4.11).
 
 from __future__ import annotations
 
+import math
+
 PAPER = ("#ffffff", "#15181c")
 """Background of the page: light, dark."""
 INK = ("#1c2126", "#e6e9ec")
@@ -59,6 +61,29 @@ def wheel(number: int, total: int) -> tuple[str, str]:
     # alternating lightness separates neighbouring hues
     deep = number % 2
     return (
-        f"oklch({44 if deep else 58}% .17 {hue:.0f})",
-        f"oklch({84 if deep else 70}% .14 {hue:.0f})",
+        _hex(0.44 if deep else 0.58, 0.17, hue),
+        _hex(0.84 if deep else 0.70, 0.14, hue),
     )
+
+
+def _hex(lightness: float, chroma: float, hue: float) -> str:
+    """A colour of OKLCH in hexadecimal sRGB, which every program that reads SVG knows.
+
+    Colours outside of sRGB are cut at its edges.
+    """
+    a, b = (chroma * f(math.radians(hue)) for f in (math.cos, math.sin))
+    long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
+    medium = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
+    short = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3
+    linear = (
+        4.0767416621 * long - 3.3077115913 * medium + 0.2309699292 * short,
+        -1.2684380046 * long + 2.6097574011 * medium - 0.3413193965 * short,
+        -0.0041960863 * long - 0.7034186147 * medium + 1.7076147010 * short,
+    )
+    return "#" + "".join(f"{round(255 * _gamma(channel)):02x}" for channel in linear)
+
+
+def _gamma(channel: float) -> float:
+    """A linear channel, cut to 0 to 1, as sRGB encodes it."""
+    channel = min(max(channel, 0.0), 1.0)
+    return 12.92 * channel if channel <= 0.0031308 else 1.055 * channel ** (1 / 2.4) - 0.055

@@ -7,6 +7,7 @@ or differ in the seed alone. Two other folders of one name are two models: `a/ml
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -65,7 +66,8 @@ def parse_named_run(argument: str) -> NamedFolder:
 def _split_name(argument: str) -> tuple[Path, str]:
     """The path and the name of `FOLDER` or `NAME=FOLDER`; the name may be empty."""
     path = Path(argument)
-    if not path.exists() and "=" in argument:
+    # os.path.exists is false for names that are too long, where Path.exists raises
+    if "=" in argument and not os.path.exists(argument):  # noqa: PTH110
         name, _, rest = argument.partition("=")
         return Path(rest), name
     return path, ""

@@ -20,7 +20,7 @@ from isoglot.report.chart import Chart, Line, chart_svg
 from isoglot.report.inputs import ReportError, group_by_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from isoglot.report.inputs import NamedFolder
@@ -71,6 +71,20 @@ class RunMetrics:
         if not points:
             raise ReportError(f"{self.file} has no {metric!r}: {nearest(metric, self.names())}")
         return points
+
+
+def heldout_by_language(names: Iterable[str]) -> dict[tuple[str, str], dict[str, str]]:
+    """(objective, metric) -> language -> name, of names `valid/OBJECTIVE/LANGUAGE/METRIC`.
+
+    Means over languages, and what guessing would score, are left out.
+    """
+    found: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    for name in names:
+        if name.startswith("valid/") and name.count("/") == 3:
+            _, objective, language, metric = name.split("/")
+            if language != "mean" and metric not in ("chance", "pairs"):
+                found[objective, metric][language] = name
+    return dict(found)
 
 
 def plot_metric(

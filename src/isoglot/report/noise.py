@@ -15,7 +15,7 @@ import numpy as np
 from isoglot.intervals import SAMPLES, resampled_means
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from isoglot.report.leaderboard import MeanScore, ModelScores
     from isoglot.types import FloatArray
@@ -25,39 +25,94 @@ _WIDTH = 2 * 1.96
 """Standard errors that a 95 % interval is wide."""
 
 
-def beyond_noise(
+class Comparisons:
+    """Models with their means: which is better than which, beyond noise."""
+
+    def __init__(
+        self, means: Mapping[str, float], is_better: Callable[[str, str], bool], *, higher: bool
+    ) -> None:
+        """`is_better` tests the first of two names, which has the better mean."""
+        self.means = means
+        self._test, self._higher = is_better, higher
+        self._known: dict[tuple[str, str], bool] = {}
+
+    def is_better(self, first: str, second: str) -> bool:
+        """Whether a model is better than another, beyond noise."""
+        ahead = self.means[first] - self.means[second]
+        if ahead == 0 or (ahead > 0) != self._higher:  # the better of a pair has the better mean
+            return False
+        if (first, second) not in self._known:
+            self._known[first, second] = self._test(first, second)
+        return self._known[first, second]
+
+    def top(self) -> list[str]:
+        """The model with the best mean, and all that are not worse than it beyond noise."""
+        if not self.means:
+            return []
+        best = (max if self._higher else min)(self.means, key=lambda name: self.means[name])
+        return [name for name in self.means if name == best or not self.is_better(best, name)]
+
+    def best(self) -> str | None:
+        """The model that is better than every other beyond noise; none if none is."""
+        top = self.top()
+        return top[0] if len(top) == 1 and len(self.means) > 1 else None
+
+    def rank(self, name: str) -> int:
+        """One more than the number of models that are better beyond noise."""
+        return 1 + sum(self.is_better(other, name) for other in self.means if other != name)
+
+
+def compare_models(
     models: Mapping[str, ModelScores], languages: Sequence[str], *, higher: bool
-) -> str | None:
-    """The model that is better than every other on average over languages; none if none is."""
+) -> Comparisons:
+    """Comparisons by the mean over languages, of the models that have all of them."""
     means = {
         name: float(np.mean([scores.by_language[code].mean for code in languages]))
         for name, scores in models.items()
         if languages and all(code in scores.by_language for code in languages)
     }
-    if len(means) < 2:
-        return None
-    best = (max if higher else min)(means, key=lambda name: means[name])
-    others = (models[name] for name in means if name != best)
-    if all(is_better(models[best], other, languages, higher=higher) for other in others):
-        return best
-    return None
+
+    def test(first: str, second: str) -> bool:
+        return is_better(models[first], models[second], languages, higher=higher)
+
+    return Comparisons(means, test, higher=higher)
 
 
 def is_better(
     first: ModelScores, second: ModelScores, languages: Sequence[str], *, higher: bool
 ) -> bool:
     """Whether the first model is better than the second, beyond noise, over some languages."""
+    drawn = _mean_differences(first, second, languages, np.random.default_rng(0))
+    return _is_sure(drawn if higher else -drawn)
+
+
+def is_better_over_tasks(tasks: Sequence[tuple[ModelScores, ModelScores, Sequence[str]]]) -> bool:
+    """Whether the first model's mean over tasks is higher than the second's, beyond noise.
+
+    Each task has the scores of both models and its languages; for each of them higher is better.
+    """
     rng = np.random.default_rng(0)
-    drawn = np.mean([_differences(first, second, code, rng) for code in languages], axis=0)
-    scores = (first, second)
+    drawn = [_mean_differences(first, second, codes, rng) for first, second, codes in tasks]
+    return _is_sure(np.mean(drawn, axis=0))
+
+
+def _is_sure(differences: FloatArray) -> bool:
+    return bool((differences > 0).mean() >= _SURE)
+
+
+def _mean_differences(
+    first: ModelScores, second: ModelScores, languages: Sequence[str], rng: np.random.Generator
+) -> FloatArray:
+    """(samples,) differences of two models' means over languages, first minus second."""
+    drawn: FloatArray = np.mean(
+        [_differences(first, second, code, rng) for code in languages], axis=0
+    )
     alone = [
-        scores_of.by_language[languages[0]] if len(languages) == 1 else scores_of.average
-        for scores_of in scores
+        scores.by_language[languages[0]] if len(languages) == 1 else scores.average
+        for scores in (first, second)
     ]
     error = math.hypot(*(_repetition_error(score) for score in alone))
-    drawn = drawn + rng.normal(0, error, SAMPLES) if error else drawn
-    better = drawn > 0 if higher else drawn < 0
-    return bool(better.mean() >= _SURE)
+    return drawn + rng.normal(0, error, SAMPLES) if error else drawn
 
 
 def _differences(

@@ -26,6 +26,7 @@ from isoglot.report.corpus_stats import (
     sampling_shares,
     sorted_counts,
 )
+from isoglot.report.explorer_links import task_errors
 from isoglot.report.figures import layer_figures, sentence_map
 from isoglot.report.inputs import (
     ReportError,
@@ -36,19 +37,20 @@ from isoglot.report.inputs import (
 )
 from isoglot.report.leaderboard import Leaderboard, build_leaderboard
 from isoglot.report.metrics import METRICS_FILE
+from isoglot.report.names import shorten
+from isoglot.report.ranking import overview_table
 from isoglot.report.score_tables import (
     gap_table,
     heat_map,
     language_table,
     other_metrics_table,
-    overview_table,
     task_title,
 )
 from isoglot.report.tables import shared_note
 from isoglot.report.training import TrainingRun, read_runs, training_figures, training_table
 from isoglot.results import Results
 from isoglot.visualizations import FILE as VISUALIZATIONS_FILE
-from isoglot.visualizations import Visualizations
+from isoglot.visualizations import SentenceMap, Visualizations
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -101,23 +103,20 @@ def read_report_data(
     return data
 
 
-def report_page(data: ReportData, *, title: str) -> str:
-    """The HTML of a report."""
+def report_page(data: ReportData, *, title: str, baseline: str | None = None) -> str:
+    """The HTML of a report; the leaderboard compares with the model named `baseline`, if any."""
     board = data.board
     gaps = gap_table(board)
     runs = training_table(data.runs)
-    model_colours = {model: n for n, model in enumerate({**data.results, **data.runs})}
-    visualized = data.visualizations.items()
-    maps = {model: v.sentence_map for model, v in visualized if v.sentence_map}
-    word_maps = {model: v.word_map for model, v in visualized if v.word_map}
-    mapped = sorted({code for m in (*maps.values(), *word_maps.values()) for code in m.points})
-    language_colours = {language: number for number, language in enumerate(mapped)}
+    model_colours = _model_colours(data)
+    maps = _maps(data)
+    language_colours = _language_colours(maps)
     return render(
         "page.html",
         title,
         languages=language_colours,
         models=data.results,
-        overview=overview_table(board).split() if board.columns else [],
+        overview=overview_table(board, baseline=baseline).split() if board.columns else [],
         heat_maps=[
             heat_map(board, model)
             for model in board.models
@@ -133,6 +132,8 @@ def report_page(data: ReportData, *, title: str) -> str:
             )
             for column, others in board.columns_by_task().items()
         ],
+        board=board,
+        errors=[(column, task_errors(board, column)) for column in board.primary_columns()],
         layer_figures=layer_figures(board, model_colours),
         runs=runs.split() if runs else [],
         training_figures=training_figures(data.runs, model_colours),
@@ -144,25 +145,65 @@ def report_page(data: ReportData, *, title: str) -> str:
         alphas=ALPHAS,
         spaces=[
             (section, title, unit, [(n, m, sentence_map(m, language_colours)) for n, m in own])
-            for section, title, unit, own in (
-                ("space", "Sentence space", "sentence", maps.items()),
-                ("wordspace", "Word space", "word", word_maps.items()),
-            )
+            for (section, title, unit), own in maps.items()
             if own
         ],
         grids={model: v.grids for model, v in data.visualizations.items() if v.grids},
     )
 
 
-def report_tables(data: ReportData) -> list[Table]:
-    """The tables of a report, for Markdown and LaTeX: overview, gaps, each task by language."""
+def report_tables(data: ReportData, *, baseline: str | None = None) -> list[Table]:
+    """The tables of a report, whole: overview, gaps, each task by language, runs."""
     board = data.board
-    tables = [overview_table(board) if board.columns else None, gap_table(board)]
+    overview = overview_table(board, baseline=baseline) if board.columns else None
+    tables = [overview, gap_table(board)]
     for column, others in board.columns_by_task().items():
         tables.append(language_table(board, column))
         tables.append(other_metrics_table(board, column, others) if others else None)
     tables.append(training_table(data.runs))
-    return [part for table in tables if table is not None for part in table.split()]
+    return [table for table in tables if table is not None]
+
+
+def report_figures(data: ReportData) -> list[tuple[str, str]]:
+    """(title, SVG) of every figure of a report: layers, training, maps."""
+    colours_of_models, maps = _model_colours(data), _maps(data)
+    drawn = [
+        (f"{title} of {model}", sentence_map(found, _language_colours(maps)))
+        for (_, title, _), own in maps.items()
+        for model, found in own
+    ]
+    return [
+        *layer_figures(data.board, colours_of_models),
+        *training_figures(data.runs, colours_of_models),
+        *drawn,
+    ]
+
+
+def _model_colours(data: ReportData) -> dict[str, int]:
+    """Model -> the number of its colour in every figure."""
+    return {model: n for n, model in enumerate({**data.results, **data.runs})}
+
+
+_Maps = dict[tuple[str, str, str], list[tuple[str, SentenceMap]]]
+
+
+def _maps(data: ReportData) -> _Maps:
+    """Section, its title and the unit of a dot -> model and map."""
+    visualized = data.visualizations.items()
+    return {
+        ("space", "Sentence space", "sentence"): [
+            (model, v.sentence_map) for model, v in visualized if v.sentence_map
+        ],
+        ("wordspace", "Word space", "word"): [
+            (model, v.word_map) for model, v in visualized if v.word_map
+        ],
+    }
+
+
+def _language_colours(maps: _Maps) -> dict[str, int]:
+    """Language -> the number of its colour on every map."""
+    mapped = {code for own in maps.values() for _, found in own for code in found.points}
+    return {language: number for number, language in enumerate(sorted(mapped))}
 
 
 def corpus_page(corpus: Corpus, *, alphas: Sequence[float], samples: int, title: str) -> str:
@@ -209,6 +250,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["shared_note"] = shared_note
+    environment.filters["shorten"] = shorten
     return environment
 
 

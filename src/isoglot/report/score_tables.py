@@ -1,4 +1,4 @@
-"""The score tables of a report: overview, transfer gap, each task by language, heat maps.
+"""The score tables of a report: transfer gap, each task by language, heat maps.
 
 Models are rows and languages columns, as in papers; `Table.split` transposes wide tables.
 """
@@ -9,38 +9,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from isoglot.report.colours import HEAT
-from isoglot.report.noise import beyond_noise
+from isoglot.report.noise import compare_models
 from isoglot.report.tables import Heading, Number, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from isoglot.report.leaderboard import Column, Leaderboard, MeanScore, ModelScores
+    from isoglot.report.noise import Comparisons
 
 _BOLD = (
     " Bold: better than every other model beyond noise (paired bootstrap over examples, 97.5 %)."
 )
-_PARTIAL = " * An average over fewer languages than another model's, so not comparable with it."
-
-
-def overview_table(board: Leaderboard) -> Table:
-    """Models by tasks: averages over languages."""
-    columns = board.primary_columns()
-    averages = {column: _averages(board, column) for column in columns}
-    has_partial = any(n.partial for found in averages.values() for n in found.values())
-    return Table(
-        title="Overview",
-        caption="Averages over languages; ± is one standard deviation over repetitions, a range "
-        "the 95 % interval over examples of a single one."
-        + (_BOLD if len(board.models) > 1 else "")
-        + (_PARTIAL if has_partial else ""),
-        corner="model",
-        columns=tuple(task_heading(column, board) for column in columns),
-        rows=tuple(
-            (Heading(text=model), tuple(averages[c].get(model, Number()) for c in columns))
-            for model in board.models
-        ),
-    )
+PARTIAL = " * An average over fewer languages than another model's, so not comparable with it."
 
 
 def language_table(board: Leaderboard, column: Column) -> Table:
@@ -48,9 +29,9 @@ def language_table(board: Leaderboard, column: Column) -> Table:
     models = board.scores_of(column)
     languages = board.languages(column)
     heat = HeatScale(board, column)
-    averages = _averages(board, column)
+    averages = average_numbers(board, column)
     higher = column.higher_is_better
-    best = {code: beyond_noise(models, [code], higher=higher) for code in languages}
+    best = {code: compare_models(models, [code], higher=higher).best() for code in languages}
     rows = []
     for model, scores in models.items():
         numbers = [
@@ -66,7 +47,7 @@ def language_table(board: Leaderboard, column: Column) -> Table:
         title=task_title(column),
         caption=_caption(board, column)
         + (_BOLD if len(models) > 1 else "")
-        + (_PARTIAL if has_partial else ""),
+        + (PARTIAL if has_partial else ""),
         corner="model",
         columns=(*(Heading(text=code) for code in languages), Heading(text="average")),
         rows=tuple(rows),
@@ -78,7 +59,7 @@ def other_metrics_table(board: Leaderboard, primary: Column, others: Sequence[Co
     languages = sorted({code for column in others for code in board.languages(column)})
     rows = []
     for column in others:
-        averages = _averages(board, column)
+        averages = average_numbers(board, column)
         for model, scores in board.scores_of(column).items():
             found = [scores.by_language.get(language) for language in languages]
             numbers = [to_number(score, column, board) for score in found]
@@ -271,12 +252,21 @@ def _interval(score: MeanScore, scale: float) -> str:
     return f", 95 %: {scale * score.low:.1f} to {scale * score.high:.1f}"
 
 
-def _averages(board: Leaderboard, column: Column) -> dict[str, Number]:
+def comparisons_of(board: Leaderboard, column: Column) -> Comparisons:
+    """The comparisons of the models whose average is over all languages of a column."""
+    languages = board.languages(column)
+    models = board.scores_of(column)
+    complete = {name: m for name, m in models.items() if m.average.count == len(languages)}
+    return compare_models(complete, languages, higher=column.higher_is_better)
+
+
+def average_numbers(
+    board: Leaderboard, column: Column, comparisons: Comparisons | None = None
+) -> dict[str, Number]:
     """Model -> average; only averages over all languages of the column can be the best."""
     models = board.scores_of(column)
     total = len(board.languages(column))
-    complete = {name: m for name, m in models.items() if m.average.count == total}
-    best = beyond_noise(complete, board.languages(column), higher=column.higher_is_better)
+    best = (comparisons or comparisons_of(board, column)).best()
     numbers = {}
     for model, scores in models.items():
         average, scale, ends = scores.average, board.scales[column], scores.interval

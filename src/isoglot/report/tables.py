@@ -33,6 +33,8 @@ class Number:
     """An average over fewer languages than another model's, so not comparable with it."""
     best: bool = False
     """The best of its column (or of its row, where the table is transposed)."""
+    mark: str = ""
+    """Marks of significance behind the number, which the table's caption explains."""
     heat: int | None = None
     """Index of its shade in `colours.HEAT`, from 0 for the worst."""
 
@@ -85,6 +87,11 @@ def _num_tables(columns: int) -> int:
     return max(1, math.ceil(columns / MAX_COLUMNS))
 
 
+def split_all(tables: Iterable[Table]) -> list[Table]:
+    """The tables, each split so that it fits on a page."""
+    return [part for table in tables for part in table.split()]
+
+
 def shared_note(numbers: Iterable[Number]) -> str:
     """The note that most numbers of a row have; empty where no two share one.
 
@@ -108,7 +115,8 @@ def to_latex(tables: Iterable[Table]) -> str:
 
 def _markdown_table(table: Table) -> str:
     def number_text(number: Number) -> str:
-        return _number_text(number, missing="", bold="**{}**", partial="\\*", plus_minus="±")
+        text = _number_text(number, missing="", bold="**{}**", partial="\\*", plus_minus="±")
+        return f"{text} {number.mark}".rstrip()
 
     escaped = _markdown_escaped
     headings = [escaped(table.corner), *(_heading_text(h, escaped) for h in table.columns)]
@@ -127,9 +135,10 @@ def _markdown_table(table: Table) -> str:
 
 def _latex_table(table: Table) -> str:
     def number_text(number: Number) -> str:
-        return _number_text(
+        text = _number_text(
             number, missing="--", bold=r"\textbf{{{}}}", partial="*", plus_minus=r"$\pm$"
         )
+        return text + _latex_escaped(number.mark)
 
     escaped = _latex_escaped
     columns = (Heading(text=table.corner), *table.columns)
@@ -191,6 +200,9 @@ _LATEX_SPECIAL = {
     "→": r"$\rightarrow$",
     "×": r"$\times$",
     "±": r"$\pm$",
+    "≈": r"$^\approx$",
+    "▲": r"$^\bigtriangleup$",
+    "▼": r"$^\bigtriangledown$",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 from isoglot import yaml_text
 from isoglot.report.chart import Chart, chart_svg
 from isoglot.report.inputs import ReportError
-from isoglot.report.metrics import METRICS_FILE, RunMetrics, mean_line, smooth
+from isoglot.report.metrics import (
+    METRICS_FILE,
+    RunMetrics,
+    heldout_by_language,
+    mean_line,
+    smooth,
+)
 from isoglot.report.tables import Heading, Number, Table
 
 if TYPE_CHECKING:
@@ -84,6 +90,27 @@ def _figure(
     label = metric if window == 1 else f"{metric}, {window}-step mean"
     chart = Chart(lines=tuple(lines), x_label="steps", y_label=label, width=580, height=300)
     return chart_svg(chart)
+
+
+def heldout_figures(folder: Path) -> list[tuple[str, str]]:
+    """(title, SVG) of each held-out metric of a run over its steps, with a line a language."""
+    if not (folder / METRICS_FILE).is_file():
+        return []
+    metrics = RunMetrics(folder)
+    figures = []
+    for (objective, metric), names in heldout_by_language(metrics.names()).items():
+        series = {language: metrics.series(name) for language, name in sorted(names.items())}
+        lines = [
+            mean_line(language, [points], x_axis="steps", colour=number)
+            for number, (language, points) in enumerate(series.items())
+            if len(points) > 1
+        ]
+        if lines:
+            chart = Chart(
+                lines=tuple(lines), x_label="steps", y_label=metric, width=580, height=300
+            )
+            figures.append((f"held-out {metric}, {objective}", chart_svg(chart)))
+    return figures
 
 
 def training_table(runs: Mapping[str, Sequence[TrainingRun]]) -> Table | None:
