@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from isoglot.batching.dropped import Dropped, Limit, count_dropped, describe_dropped
+from isoglot.batching.dropped import DropCounter, Dropped, Limit, describe_dropped
 from isoglot.batching.loader import open_streams
 from isoglot.batching.mixture import OpenStream
 from isoglot.batching.streams import ParallelStream, TextStream
@@ -17,6 +17,13 @@ from isoglot.objectives.tlm import TLM
 from tests.batching.fakes import FakeSlice
 
 OBJECTIVES = {"mlm": MLM(), "tlm": TLM(), "camlm": CAMLM()}
+
+
+def count_dropped(limits: list[Limit]) -> tuple[Dropped, ...]:
+    """What limits drop from examples that are given all at once."""
+    counter = DropCounter()
+    counter.add(limits)
+    return counter.result()
 
 
 def opened(corpus, stream, row_length) -> OpenStream:

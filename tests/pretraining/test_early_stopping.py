@@ -5,6 +5,7 @@ import json
 import math
 import shutil
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from accelerate import Accelerator
@@ -106,7 +107,9 @@ def test_the_order_of_examples_is_in_the_fingerprint():
     """A run that goes on in another order is told so."""
     recipe = load_recipe("tiny")
     seen = {recipe.fingerprint()}
-    for shuffle, number in (("examples", 8), ("blocks", 8), ("blocks", 4)):
+    orders: list[tuple[Literal["examples", "blocks"], int]]
+    orders = [("examples", 8), ("blocks", 8), ("blocks", 4)]
+    for shuffle, number in orders:
         streams = {
             name: replace(stream, shuffle=shuffle, shuffle_blocks=number)
             for name, stream in recipe.stages[0].streams.items()

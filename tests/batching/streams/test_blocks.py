@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.batching.dropped import Limit, count_dropped
+from isoglot.batching.dropped import Limit
 from isoglot.batching.loader import open_streams
 from isoglot.batching.streams import ParallelStream, TextStream
 from isoglot.batching.streams.base import key_of_lengths
@@ -24,6 +24,7 @@ from isoglot.corpus.storage.derived import INDEX
 from isoglot.errors import CorpusError
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.tlm import TLM
+from tests.batching.test_dropped import count_dropped
 from tests.tiny_corpus import config as prepare_config
 from tests.tiny_corpus import write_raw
 
