@@ -2,11 +2,15 @@
 
     python -m benchmarks.planning rows CORPUS --recipe xlm --set model.size=small
     python -m benchmarks.planning hours --recipe tiny --hours 0.1 --times 2
+    python -m benchmarks.planning hours --job adapt --hours 0.1 --times 2
 
 `rows` trains some steps with every number of rows at a time that divides a step (each in a process
 of its own, so that memory that runs out ends only that), then with `auto`, and prints tokens per
-second of each: the mean over the steps after the first five. `hours` runs `isoglot pretrain
---hours`, and prints how long the command took. Nothing else should run on the machine.
+second of each: the mean over the steps after the first five, by the clock and by the CPU time of
+the process, which other work on the machine changes less. `hours` runs `isoglot pretrain --hours`
+on the testbed, or `isoglot adapt --hours` with a small encoder of its own, and prints the minutes
+that were asked for and those that the command took; nothing else should run on the machine then.
+Twice 0.1 hours take less than 13 minutes.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from typing import Any
 
 SKIPPED = 5
 """Steps at the beginning that are not counted."""
+ISOGLOT = (sys.executable, "-m", "isoglot")
 
 
 def command(
@@ -31,14 +36,14 @@ def command(
     corpus = ["--corpus", str(given.corpus)] if given.corpus else []
     limit = ["--hours", str(hours)] if hours is not None else []
     changes = [part for one in (*given.set, *settings) for part in ("--set", one)]
-    isoglot = [sys.executable, "-m", "isoglot", "pretrain", given.recipe, "--out", str(out)]
-    return [*isoglot, *corpus, *changes, *limit]
+    return [*ISOGLOT, "pretrain", given.recipe, "--out", str(out), *corpus, *changes, *limit]
 
 
 def speed(given: argparse.Namespace, micro_rows: int | str) -> dict[str, Any]:
     """Tokens per second with a number of rows at a time; none: it does not fit."""
     quick = (
-        "stages.0.steps=" + str(given.steps),
+        f"batch.micro_rows={micro_rows}",
+        f"stages.0.steps={given.steps}",
         "stages.0.epochs=null",
         "logging.every_steps=1",
         "logging.validate_examples=1",
@@ -46,21 +51,46 @@ def speed(given: argparse.Namespace, micro_rows: int | str) -> dict[str, Any]:
     )
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
-        began = time.monotonic()
-        settings = (f"batch.micro_rows={micro_rows}", *quick)
-        done = subprocess.run(
-            command(given, out, *settings), capture_output=True, text=True, check=False
-        )
-        seconds = time.monotonic() - began
+        corpus = str(given.corpus) if given.corpus else None
+        work = json.dumps([given.recipe, corpus, str(out), [*given.set, *quick]])
+        line = [
+            sys.executable,
+            "-c",
+            f"from benchmarks.planning import timed_run; timed_run({work!r})",
+        ]
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
         if done.returncode:
             reason = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "killed"
             return {"micro_rows": micro_rows, "tokens_per_second": None, "reason": reason}
+        times = json.loads((out / "times.json").read_text())
         lines = (out / "metrics.jsonl").read_text().splitlines()
-        steps = [one for one in map(json.loads, lines) if "seconds" in one][SKIPPED:]
+        tokens = [one["tokens"] for one in map(json.loads, lines) if "seconds" in one][SKIPPED:]
         plan = out / "plan.json"
         chosen = json.loads(plan.read_text())["micro_rows"] if plan.is_file() else micro_rows
-    tokens = sum(one["tokens"] for one in steps) / sum(one["seconds"] for one in steps)
-    return {"micro_rows": chosen, "tokens_per_second": tokens, "command_seconds": seconds}
+    clock, process = (
+        last - first for first, last in zip(times[SKIPPED - 1], times[-1], strict=True)
+    )
+    rates = {
+        "tokens_per_second": sum(tokens) / clock,
+        "tokens_per_cpu_second": sum(tokens) / process,
+    }
+    return {"micro_rows": chosen, **rates}
+
+
+def timed_run(work: str) -> None:
+    """Train, and write the clock and the CPU time of the process after every step."""
+    from isoglot import pretrain
+
+    recipe, corpus, out, settings = json.loads(work)
+    times: list[tuple[float, float]] = []
+    pretrain(
+        recipe,
+        corpus,
+        out,
+        settings=settings,
+        on_step=lambda _: times.append((time.perf_counter(), time.process_time())),
+    )
+    (Path(out) / "times.json").write_text(json.dumps(times))
 
 
 def rows(given: argparse.Namespace) -> None:
@@ -69,34 +99,51 @@ def rows(given: argparse.Namespace) -> None:
 
     whole = load_recipe(given.recipe, given.set).batch.rows
     sizes = given.sizes or [size for size in range(1, whole + 1) if whole % size == 0]
-    found = [speed(given, size) for size in sizes]
-    auto = speed(given, "auto")
-    print("| rows at a time | tokens/s |\n| --: | --: |")
-    for one in found:
-        rate = one["tokens_per_second"]
-        print(f"| {one['micro_rows']} | {f'{rate:,.0f}' if rate else one['reason']} |")
-    print(f"| auto: {auto['micro_rows']} | {auto['tokens_per_second']:,.0f} |")
-    best = max(one["tokens_per_second"] or 0 for one in found)
-    by_hand = next(
-        (o["tokens_per_second"] for o in found if o["micro_rows"] == auto["micro_rows"]), None
-    )
-    if by_hand:
-        print(f"auto's number has {by_hand / best:.1%} of the best speed by hand")
+    found = {size: speed(given, size) for size in sizes}
+    auto = speed(given, "auto")["micro_rows"]
+    found.setdefault(auto, speed(given, auto))
+    print("| rows at a time | tokens/s | tokens per CPU second |\n| --: | --: | --: |")
+    for size, one in found.items():
+        kinds = ("tokens_per_second", "tokens_per_cpu_second")
+        shown = " | ".join(f"{one[kind]:,.0f}" for kind in kinds if one[kinds[0]])
+        print(f"| {size}{' (auto)' if size == auto else ''} | {shown or one['reason']} |")
+    for kind in ("tokens_per_second", "tokens_per_cpu_second"):
+        best = max(one.get(kind) or 0 for one in found.values())
+        print(f"auto has {found[auto][kind] / best:.1%} of the best {kind.replace('_', ' ')}")
 
 
 def hours(given: argparse.Namespace) -> None:
     """Print how long the command took, and how far that is from the hours."""
-    print("| hours | seconds asked | taken | difference | steps |\n| --: | --: | --: | --: | --: |")
-    for _ in range(given.times):
-        with tempfile.TemporaryDirectory() as folder:
-            out = Path(folder) / "run"
+    print("| command | minutes asked | minutes taken | difference |\n| --- | --: | --: | --: |")
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        data = adaptation_data(work) if given.job == "adapt" else []
+        for number in range(given.times):
+            out = work / f"out-{number}"
+            line = command(given, out, hours=given.hours)
+            if given.job == "adapt":
+                line = [*ISOGLOT, "adapt", *data, "--out", str(out), "--hours", str(given.hours)]
             began = time.monotonic()
-            subprocess.run(command(given, out, hours=given.hours), check=True, capture_output=True)
-            taken, asked = time.monotonic() - began, 3600 * given.hours
-            steps = json.loads((out / "plan.json").read_text())["steps"]
-        print(
-            f"| {given.hours:g} | {asked:.0f} | {taken:.1f} | {taken / asked - 1:+.1%} | {steps} |"
-        )
+            subprocess.run(line, check=True, capture_output=True)
+            taken, asked = (time.monotonic() - began) / 60, 60 * given.hours
+            shown = f"{asked:.1f} | {taken:.2f} | {taken / asked - 1:+.1%}"
+            print(f"| {given.job} --hours {given.hours:g} | {shown} |", flush=True)
+
+
+def adaptation_data(work: Path) -> list[str]:
+    """An encoder of English and Spanish, 30 steps old, and text and pairs of Swahili: arguments."""
+    from isoglot.testbed import write_raw_files
+
+    write_raw_files(work / "raw", languages=("en", "es", "sw"), num_sentences=6000, num_pairs=4000)
+    encoder = [*ISOGLOT, "pretrain", "demo/checkpoint", "--out", str(work / "encoder")]
+    subprocess.run(
+        [*encoder, "--corpus", "testbed-small-en-es", "--set", "stages.0.steps=30"],
+        check=True,
+        capture_output=True,
+        cwd=work,
+    )
+    texts = [f"--text={code}={work}/raw/text/{code}.txt" for code in ("en", "es", "sw")]
+    return [f"{work}/encoder/model", *texts, f"--pairs=en-sw={work}/raw/pairs/en-sw.tsv"]
 
 
 def main() -> None:
@@ -110,6 +157,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=25, help="rows: steps of each run")
     parser.add_argument("--hours", type=float, default=0.1)
     parser.add_argument("--times", type=int, default=2)
+    parser.add_argument("--job", choices=("pretrain", "adapt"), default="pretrain", help="hours:")
     given = parser.parse_args()
     {"rows": rows, "hours": hours}[given.what](given)
 

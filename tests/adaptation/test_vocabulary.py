@@ -97,3 +97,13 @@ def test_unknown_words_are_worth_a_token(tmp_path):
         WordSaving("дом", 3, 3),
         WordSaving("dog", 1, 2),
     ]
+
+
+def test_the_plan_says_whether_a_dictionary_is_used(looked):
+    for words, told in ((9, "new words begin at the vectors"), ("keep", "is not used")):
+        config = replace(looked.config, vocabulary=words, dictionaries=("en-sw.txt",))
+        assert told in choose_growth(looked.findings, config, looked.folder).decision.reason
+    assert (
+        "dictionary"
+        not in choose_growth(looked.findings, looked.config, looked.folder).decision.reason
+    )

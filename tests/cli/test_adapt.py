@@ -127,6 +127,22 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         ("models/mine", *TEXT, "--test", "en.txt"),
         "en.txt: is given for --test and for en. Name it once.",
     ),
+    "a dictionary that is not there": (
+        ("models/mine", *TEXT, "--dictionary", "words.txt"),
+        "words.txt: there is no such file",
+    ),
+    "a pattern of dictionaries that matches nothing": (
+        ("models/mine", *TEXT, "--dictionary", "words-*.txt"),
+        "--dictionary: no file matches words-*.txt.",
+    ),
+    "text in the place of a dictionary": (
+        ("models/mine", *TEXT, "--dictionary", "en.txt"),
+        "lines are not a word and its translation (this one: more than two words and no tab).",
+    ),
+    "gold alignments that are not there": (
+        ("models/mine", *TEXT, "--alignments", "nothing"),
+        "alignments: nothing has no gold word alignments.",
+    ),
     "settings that are not there": (("adapt.yaml", *TEXT), "there is no file adapt.yaml"),
 }
 

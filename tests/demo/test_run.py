@@ -11,7 +11,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from isoglot.adaptation.comparison import BITS, RETRIEVAL
 from isoglot.adaptation.run import AdaptOutcome
-from isoglot.demo.run import NEW, run_demo
+from isoglot.demo.run import KNOWN, NEW, run_demo
 
 SMALL: dict[str, Any] = {
     "settings": ("stages.0.steps=100",),
@@ -45,6 +45,19 @@ def test_the_new_language_gets_better(adapted):
     for one in retrieval.values():
         assert one.verdict == "better"
         assert one.difference > 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_encoder_has_not_read_the_text_of_the_adaptation(adapted):
+    folder, _, _ = adapted
+    for code in KNOWN:
+        known, new = (
+            set((folder / name / f"text/{code}.txt").read_text(encoding="utf-8").splitlines())
+            for name in ("known/raw", "new")
+        )
+        assert len(known & new - {""}) == 0
+        assert len(new) > 400
 
 
 @pytest.mark.slow

@@ -78,3 +78,24 @@ def test_languages_that_are_kept_apart_never_say_the_same(tmp_path):
     tested = [line.split("\t") for line in lines(tmp_path / "test/en-es.tsv")]
     assert len(tested) == 300
     assert not any(one in said["en"] or other in said["es"] for one, other in tested)
+
+
+def test_skipped_lines_are_those_of_another_call(tmp_path):
+    """Both parts together are the file of one call; the cut may fall inside of a document."""
+    sizes = {"whole": (60, 0), "first": (37, 0), "rest": (23, 37)}
+    for name, (number, skipped) in sizes.items():
+        write_raw_files(
+            tmp_path / name,
+            languages=("en", "es"),
+            num_sentences=number,
+            num_pairs=1,
+            num_test_pairs=1,
+            skip_sentences=skipped,
+        )
+    for language in ("en", "es"):
+        whole, first, rest = (
+            [line for line in lines(tmp_path / name / f"text/{language}.txt") if line]
+            for name in sizes
+        )
+        assert first + rest == whole
+        assert len({*whole}) == 60

@@ -9,6 +9,7 @@ inside of their steps, too.
 
 from __future__ import annotations
 
+import glob
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from isoglot.adaptation.config import AdaptConfig
 from isoglot.adaptation.display import StepDisplay
 from isoglot.adaptation.findings import num_cores
 from isoglot.adaptation.folder import AdaptFolder
+from isoglot.adaptation.inputs import find_dictionaries
 from isoglot.adaptation.plan import AdaptPlan
 from isoglot.adaptation.steps import StepRecords, hash_files, hash_folder, hash_model
 from isoglot.atomic import write_json
@@ -183,11 +185,12 @@ class Adaptation:
         files = sorted(self.folder.sample.glob("*.txt"))
         texts = [file for file in files if not chosen or file.stem in chosen]
         out = self.folder.encoder
+        found = find_dictionaries(self.config, self.folder.downloads)
+        # names of files, in which * and [ are no patterns
+        dictionaries = tuple(glob.escape(str(file)) for file in found)
 
         def work() -> dict[str, Any]:
-            settings = TransplantConfig(
-                fallback="subwords", dictionaries=tuple(self.config.dictionaries)
-            )
+            settings = TransplantConfig(fallback="subwords", dictionaries=dictionaries)
             number = self.plan.new_words
             report = grow(self.base, out, settings=settings, texts=texts, number=number)
             for note in report.notes:
@@ -198,7 +201,7 @@ class Adaptation:
             "model": hash_model(self.base),
             "texts": hash_files(texts),
             "number": self.plan.new_words,
-            "dictionaries": list(self.config.dictionaries),
+            "dictionaries": hash_files(found),
         }
         self._step("grow", inputs, work, [out / "config.json"])
 

@@ -120,6 +120,21 @@ def find_inputs(config: AdaptConfig, downloads: Path, progress: Progress | None 
     return Inputs(data=tuple(data), tests=tuple(tests), notes=tuple(notes))
 
 
+def find_dictionaries(config: AdaptConfig, downloads: Path) -> tuple[Path, ...]:
+    """The files of bilingual dictionaries that the settings name, once read from end to end.
+
+    Raises:
+        IsoglotError: a file is missing, or is no dictionary.
+    """
+    from isoglot.models.transplant.dictionary import read_dictionaries
+
+    if not config.dictionaries:
+        return ()
+    files = _Finder(downloads, None).all_files(config.dictionaries, None, "--dictionary")
+    read_dictionaries(files)
+    return tuple(files)
+
+
 class _Finder:
     """Names to files; what is remote is fetched."""
 

@@ -20,6 +20,7 @@ from isoglot.adaptation.carry_out import STEPS, Adaptation, TrainingStoppedError
 from isoglot.adaptation.comparison import AdaptScores
 from isoglot.adaptation.display import StepDisplay
 from isoglot.adaptation.folder import AdaptFolder
+from isoglot.adaptation.inputs import find_dictionaries
 from isoglot.adaptation.look import look
 from isoglot.adaptation.plan import AdaptPlan, make_plan, read_plan, write_plan
 from isoglot.adaptation.push import SUFFIX, check_hub, push_folders
@@ -165,6 +166,7 @@ def plan_adaptation(
     began = time.monotonic()
     if note := claim(folder, config):
         tell(note)
+    find_dictionaries(config, folder.downloads)  # a wrong file is told before the data are read
     findings = look(config, folder, tell=tell, progress=progress)
     plan = read_plan(folder)
     if plan is None:

@@ -8,6 +8,7 @@ occur often enough for their new vectors to be learned; those that save most tok
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from isoglot.adaptation.choices import Decision
@@ -47,6 +48,17 @@ class Growth(NamedTuple):
 
 def choose_growth(findings: Findings, config: AdaptConfig, folder: AdaptFolder) -> Growth:
     """How many words to add to the vocabulary, from the samples of which languages."""
+    grown = _choose(findings, config, folder)
+    if not config.dictionaries:
+        return grown
+    used = "new words begin at the vectors of their translations in the dictionary"
+    unused = "the dictionary is not used, as it serves new words alone (--vocabulary NUMBER)"
+    decision = grown.decision
+    reason = f"{decision.reason}; {used if grown.words else unused}"
+    return grown._replace(decision=replace(decision, reason=reason))
+
+
+def _choose(findings: Findings, config: AdaptConfig, folder: AdaptFolder) -> Growth:
     spaced = {code: one for code, one in findings.languages.items() if one.spaced}
     limit = split_limit(list(spaced.values()))
     split = [code for code, one in spaced.items() if is_badly_split(one, limit)]

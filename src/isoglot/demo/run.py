@@ -75,7 +75,7 @@ def run_demo(
     encoder = _known_encoder(folder / "known", console, settings, {**world, **known_size})
     if encoder is None:
         return AdaptOutcome(out=folder / "adapted", finished=False, stopped="pre-training stopped")
-    _new_files(folder / "new", {**world, **new_size})
+    _new_files(folder / "new", {**world, **new_size}, read_before=known_size["num_sentences"])
     text: dict[str, tuple[str, ...]] = {
         code: (str(folder / f"new/text/{code}.txt"),) for code in (*KNOWN, NEW)
     }
@@ -130,12 +130,18 @@ def _known_encoder(
     return run / "model"
 
 
-def _new_files(folder: Path, size: Mapping[str, Any]) -> None:
-    """Text of all languages, and translations of the new one."""
+def _new_files(folder: Path, size: Mapping[str, Any], *, read_before: int) -> None:
+    """Text of all languages that the encoder has not read, and translations of the new one."""
     from isoglot import testbed
 
     if not (folder / f"pairs/{PIVOT}-{NEW}.tsv").is_file():
-        testbed.write_raw_files(folder, languages=(*KNOWN, NEW), num_test_pairs=1, **size)
+        testbed.write_raw_files(
+            folder,
+            languages=(*KNOWN, NEW),
+            num_test_pairs=1,
+            skip_sentences=read_before,
+            **size,
+        )
 
 
 def _print_command(config: Any, out: Path, console: Console) -> None:

@@ -32,6 +32,7 @@ def write_raw_files(
     max_entities: int | None = None,
     zipf: bool = False,
     partition: tuple[str, ...] = (),
+    skip_sentences: int = 0,
 ) -> None:
     """Write the files into the folder, made if missing.
 
@@ -48,11 +49,16 @@ def write_raw_files(
         zipf: Distribution of words, see `World`.
         partition: Which meanings are said in which language, see `World.text`; test pairs have
             meanings of NO_LANGUAGE.
+        skip_sentences: Lines of text per language that are left out at the beginning: the files of
+            another call have them, and no line comes twice.
     """
     world = World(seed, num_concepts=num_concepts, max_entities=max_entities, zipf=zipf)
     root = Path(folder)
     files: list[tuple[str, Iterable[str]]] = [
-        (f"text/{language}.txt", _documents(world, language, num_sentences, partition))
+        (
+            f"text/{language}.txt",
+            _documents(world, language, num_sentences, partition, skip_sentences),
+        )
         for language in languages
     ]
     seen = frozenset(first for first, _ in world.pairs(pivot, pivot, num_pairs))
@@ -74,12 +80,16 @@ def write_raw_files(
 
 
 def _documents(
-    world: World, language: str, num_sentences: int, partition: tuple[str, ...]
+    world: World, language: str, num_sentences: int, partition: tuple[str, ...], skip: int
 ) -> Iterator[str]:
     left = num_sentences
-    for document in world.text(language, num_sentences, partition=partition):
-        yield from document[:left]
-        left -= len(document[:left])
+    for document in world.text(language, skip + num_sentences, partition=partition):
+        kept = document[skip:]
+        skip -= len(document) - len(kept)
+        if not kept:
+            continue
+        yield from kept[:left]
+        left -= len(kept[:left])
         if left == 0:
             return
         yield ""
