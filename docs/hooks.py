@@ -1,7 +1,8 @@
 """MkDocs hook: marks in a page are replaced.
 
 `<!-- options: pretrain -->` becomes the options of that command, `<!-- page: reproduce/ppa.md -->`
-that page of the repository, whose links into docs/ begin at docs/reproduce/.
+that page of the repository, whose links into docs/ begin at docs/reproduce/. A figure of an
+objective (`docs/figures.py`) becomes part of the page, so that it has the page's colors.
 """
 
 from __future__ import annotations
@@ -12,17 +13,25 @@ from typing import Any
 
 _MARK = re.compile(r"<!-- options: ([\w ]+) -->")
 _PAGE = re.compile(r"<!-- page: ([\w./-]+) -->")
+_FIGURE = re.compile(r"!\[[^\]]*\]\((images/objectives/[\w-]+\.svg)\)")
 _ROOT = Path(__file__).parent.parent
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Replace each mark by a table of the command's arguments and options, or by a page."""
+    """Replace each mark by a table of options or a page, each figure by its SVG."""
+    markdown = _FIGURE.sub(lambda mark: _figure(mark.group(1)), markdown)
     markdown = _PAGE.sub(lambda mark: _page(mark.group(1)), markdown)
     return _MARK.sub(lambda mark: _table(mark.group(1).split()), markdown)
 
 
 def _page(name: str) -> str:
     return (_ROOT / name).read_text(encoding="utf-8").replace("](../docs/", "](../")
+
+
+def _figure(name: str) -> str:
+    svg = (_ROOT / "docs" / name).read_text(encoding="utf-8").strip()
+    svg = svg.replace('class="ig-svg ig-alone"', 'class="ig-svg"', 1)
+    return f'<div style="overflow-x:auto">{svg}</div>'
 
 
 def _table(path: list[str]) -> str:

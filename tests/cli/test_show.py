@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from isoglot.batching.streams import STREAMS
+from isoglot.explore.drawn_batch import decode_batch
+from isoglot.explore.stage_batches import open_stage
 from isoglot.finetuning.settings import FinetuneConfig
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
@@ -120,6 +122,38 @@ def test_a_corpus_with_a_source_of_which_nothing_was_kept(isoglot, raw):
     assert said.code == 0
     assert "1 columns" in said.out
     assert "nan" not in said.out
+
+
+def test_a_batch(isoglot, corpus, workdir):
+    said = isoglot(
+        *("show", "batch", "ernie-m-tiny", "--corpus", corpus.folder, "--stage", 1),
+        *("--html", "batch.html", "--rows", 1, "--set", "objectives.camlm.rate=0.25"),
+    )
+    assert said.code == 0, said.err
+    found = open_stage(load_recipe("ernie-m-tiny", ["objectives.camlm.rate=0.25"]), corpus, 1)
+    drawn = decode_batch(found.micro_batch(), found)
+    tokens = [token for one in drawn.rows[0].sequences for token in one.tokens]
+    shown = said.out.split("row 0:")[1].split("objective ")[0]
+    assert all(f"→{token.target}" in shown for token in tokens if token.target is not None)
+    assert shown.count("→") == sum(token.target is not None for token in tokens)
+    assert shown.count("[<mask>]") == sum(token.kind == "slot" for token in tokens)
+    for name, number in drawn.batch.num_targets.items():
+        assert re.search(rf"^{name} +{number:,} ", said.out, re.MULTILINE)
+    page = Path("batch.html").read_text(encoding="utf-8")
+    assert page.count('class="ig-b-t ig-b-slot"') >= shown.count("[<mask>]")
+    assert page.count("<svg") == 1 + len(drawn.rows[0].sequences)
+
+
+def test_a_batch_that_cannot_be_shown_is_a_sentence(isoglot, corpus, workdir):
+    for options, sentence in (
+        (["--stage", "7"], "the recipe has stages.0 to stages.0"),
+        (["--micro-batch", "9"], "a step has those from 0 to 1"),
+        (["--set", "objectives.mlm.rate=1"], "objectives.mlm.rate"),
+    ):
+        said = isoglot("show", "batch", "tiny", "--corpus", corpus.folder, *options)
+        assert said.code == 1
+        assert sentence in said.err
+        assert "Traceback" not in said.err
 
 
 def test_a_model_and_what_is_changed_in_it(isoglot, corpus, workdir):

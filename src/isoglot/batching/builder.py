@@ -41,6 +41,10 @@ class PlacedSequence(NamedTuple):
     """Flat index of its first token."""
     is_aux: bool
     """Is it in the objective's auxiliary rows?"""
+    is_decoder: bool = False
+    """Is it in the rows of the decoder?"""
+    draw: int = 0
+    """The number of its draw in the micro-batch."""
 
 
 class BatchBuilder(Dataset[Batch]):
@@ -72,12 +76,17 @@ class BatchBuilder(Dataset[Batch]):
 
     @override
     def __getitem__(self, plan: MicroBatchPlan) -> Batch:
+        return self.build(plan)[0]
+
+    def build(self, plan: MicroBatchPlan) -> tuple[Batch, list[PlacedSequence]]:
+        """A micro-batch, and where each of its sequences is: what `isoglot show batch` draws."""
         main = RowBuffer(self.micro_rows, self.row_length, self.vocabulary.pad)
         aux = {
             name: RowBuffer(rows, self.row_length, self.vocabulary.pad)
             for name, rows in self.num_aux_rows.items()
         }
         targets = TargetCollector()
+        everything: list[PlacedSequence] = []
         for draw in range(len(plan.draws.components)):
             number = int(plan.draws.starts[draw])
             placed: list[PlacedSequence] = []
@@ -89,14 +98,16 @@ class BatchBuilder(Dataset[Batch]):
                     is_aux = place >= num_main
                     buffer = aux[name] if is_aux else main
                     start = buffer.put(sequence, int(plan.rows[number]), int(plan.offsets[number]))
-                    placed.append(PlacedSequence(name, objective, sequence, start, is_aux))
+                    one = PlacedSequence(name, objective, sequence, start, is_aux, draw=draw)
+                    placed.append(one)
                     if not is_aux:
                         starts.setdefault(name, start)
                     number += 1
             for one in placed:
                 bases = (starts[base] for base in one.objective.depends_on() if base in starts)
                 targets.collect(one, base_start=next(bases, None))
-        return self._batch(main, aux, targets, plan)
+            everything += placed
+        return self._batch(main, aux, targets, plan), everything
 
     def _build_draw(
         self, plan: MicroBatchPlan, draw: int

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from isoglot.objectives.base import Objective
     from isoglot.types import Example, IntArray, Rng
 
-_Built = tuple[str, "Objective", Sequence]
-"""(name, objective, sequence)."""
+_Built = tuple[str, "Objective", Sequence, int]
+"""(name, objective, sequence, number of the draw)."""
 
 _MICRO_BATCHES_AHEAD = 8
 """Micro-batches for which draws are taken, at least."""
@@ -133,7 +133,7 @@ class PaddedBatchBuilder(BatchBuilder):
     """Maps a `MicroBatchPlan` to a `Seq2SeqBatch`."""
 
     @override
-    def __getitem__(self, plan: MicroBatchPlan) -> Seq2SeqBatch:
+    def build(self, plan: MicroBatchPlan) -> tuple[Seq2SeqBatch, list[PlacedSequence]]:
         sources: list[_Built] = []
         targets: list[_Built] = []
         aux: dict[str, list[_Built]] = {name: [] for name in self.num_aux_rows}
@@ -144,16 +144,19 @@ class PaddedBatchBuilder(BatchBuilder):
                 num_sources = len(sequences) - objective.num_aux_sequences
                 if name in decoding:
                     source_rows.append(len(sources))
-                    targets.append((name, objective, sequences[1]))
+                    targets.append((name, objective, sequences[1], draw))
                     num_sources = 1
-                sources += [(name, objective, sequence) for sequence in sequences[:num_sources]]
+                sources += [(name, objective, one, draw) for one in sequences[:num_sources]]
                 if objective.num_aux_sequences:
                     last = sequences[-objective.num_aux_sequences :]
-                    aux[name] += [(name, objective, sequence) for sequence in last]
+                    aux[name] += [(name, objective, one, draw) for one in last]
         collected, decoded = TargetCollector(), TargetCollector()
-        main = self._padded(sources, collected, is_aux=False)
-        aux_buffers = {name: self._padded(of, collected, is_aux=True) for name, of in aux.items()}
-        decoder = self._padded(targets, decoded, is_aux=False)
+        placed: list[PlacedSequence] = []
+        main = self._padded(sources, collected, placed)
+        aux_buffers = {
+            name: self._padded(of, collected, placed, is_aux=True) for name, of in aux.items()
+        }
+        decoder = self._padded(targets, decoded, placed, is_decoder=True)
         batch = self._batch(main, aux_buffers, collected, plan)
         positions, ids, slices = decoded.concatenate(
             name for name in batch.target_slices if name in decoding
@@ -164,17 +167,15 @@ class PaddedBatchBuilder(BatchBuilder):
             "num_targets": batch.num_targets | num_targets,
             "num_tokens": main.num_tokens + decoder.num_tokens,
         }
-        return Seq2SeqBatch(
-            **same | changed,
-            pad=self.vocabulary.pad,
-            decoding=Decoding(
-                rows=decoder.rows(),
-                source_rows=torch.tensor(source_rows, dtype=torch.int64),
-                target_positions=torch.from_numpy(positions),
-                targets=torch.from_numpy(ids),
-                target_slices=slices,
-            ),
+        decoding_rows = Decoding(
+            rows=decoder.rows(),
+            source_rows=torch.tensor(source_rows, dtype=torch.int64),
+            target_positions=torch.from_numpy(positions),
+            targets=torch.from_numpy(ids),
+            target_slices=slices,
         )
+        pad = self.vocabulary.pad
+        return Seq2SeqBatch(**same | changed, pad=pad, decoding=decoding_rows), placed
 
     @override
     def _build(
@@ -184,13 +185,20 @@ class PaddedBatchBuilder(BatchBuilder):
         return objective.build_padded(example, self.vocabulary, rng, max_length)
 
     def _padded(
-        self, built: list[_Built], collected: TargetCollector, *, is_aux: bool
+        self,
+        built: list[_Built],
+        collected: TargetCollector,
+        placed: list[PlacedSequence],
+        *,
+        is_aux: bool = False,
+        is_decoder: bool = False,
     ) -> RowBuffer:
-        """Sequences in a buffer, one per row, as wide as the longest."""
-        width = max((len(sequence) for *_, sequence in built), default=1)
+        """Sequences in a buffer, one per row, as wide as the longest; `placed` gets each."""
+        width = max((len(sequence) for _, _, sequence, _ in built), default=1)
         buffer = RowBuffer(len(built), width, self.vocabulary.pad)
-        for row, (name, objective, sequence) in enumerate(built):
+        for row, (name, objective, sequence, draw) in enumerate(built):
             start = buffer.put(sequence, row, 0)
-            placed = PlacedSequence(name, objective, sequence, start, is_aux)
-            collected.collect(placed, base_start=None)
+            one = PlacedSequence(name, objective, sequence, start, is_aux, is_decoder, draw)
+            collected.collect(one, base_start=None)
+            placed.append(one)
         return buffer

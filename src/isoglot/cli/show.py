@@ -285,3 +285,6 @@ def model(
         change = one.optimization
         rows.append([change.name, change.changes, change.why, one.active, str(one.num_layers)])
     print_table(["optimization", "change", "reason", "active", "layers"], rows)
+
+
+from isoglot.cli import show_batch  # noqa: E402, F401 (registers `isoglot show batch`)

@@ -10,8 +10,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from isoglot.errors import IsoglotError
+from isoglot.explore import batches, neighbours
 from isoglot.explore import map as map_tab
-from isoglot.explore import neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 TABS: tuple[tuple[str, Callable[[ExploreSession], None]], ...] = (
     ("Neighbours", neighbours.build_tab),
     ("Map", map_tab.build_tab),
+    ("Batches", batches.build_tab),
 )
 """Title and function of each tab, in the order of the page."""
 _ONE_AT_A_TIME = "isoglot"
