@@ -13,7 +13,10 @@ from transformers import (
 )
 
 from isoglot.errors import ModelError
+from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
+from isoglot.models.loading import scratch_config
+from isoglot.models.sharding import transformer_layers
 from tests.models.tiny import (
     VOCABULARY,
     saved_model,
@@ -81,3 +84,34 @@ def test_deberta_is_refused_with_the_reason(tmp_path):
     DebertaV2Config(**SMALL).save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="disentangled attention"):
         Encoder.from_pretrained(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("size", "named"),
+    [("modern-base", (22, 768, 12, 1152)), ("modern-large", (28, 1024, 16, 2624))],
+)
+def test_modern_sizes_are_those_of_modernbert(size, named):
+    config = scratch_config(ModelConfig(size=size), vocabulary_size=50, pad=1, cls=0, sep=2)
+    assert config.model_type == "modernbert"
+    found = (config.num_hidden_layers, config.hidden_size, config.num_attention_heads)
+    assert (*found, config.intermediate_size) == named
+    assert config.max_position_embeddings == 8192
+    windows = ["full_attention", "sliding_attention", "sliding_attention", "full_attention"]
+    assert config.layer_types[:4] == windows
+    assert (config.cls_token_id, config.sep_token_id, config.pad_token_id) == (0, 2, 1)
+
+
+def test_modern_small_has_the_number_of_weights_of_small():
+    numbers = []
+    for size in ("small", "modern-small"):
+        settings = ModelConfig(size=size)
+        encoder = Encoder.from_scratch(settings, 100, 1, cls_id=0, sep_id=2, languages=())
+        layers = transformer_layers(encoder)
+        numbers.append(sum(p.numel() for layer in layers for p in layer.parameters()))
+    assert numbers[1] == pytest.approx(numbers[0], rel=0.005)  # without biases
+
+
+def test_longer_rows_than_modernberts_are_possible():
+    settings = ModelConfig(size="modern-tiny", max_positions=10_000)
+    config = scratch_config(settings, vocabulary_size=50, pad=1, cls=0, sep=2)
+    assert config.max_position_embeddings == 10_000

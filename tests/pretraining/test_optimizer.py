@@ -44,7 +44,7 @@ def test_schedules_after_warm_up():
     assert found[99] == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("schedule", ["linear", "cosine", "constant", "inverse_sqrt"])
+@pytest.mark.parametrize("schedule", ["linear", "cosine", "constant", "inverse_sqrt", "wsd"])
 @pytest.mark.parametrize(
     "warmup", [{"warmup_steps": 0}, {"warmup_steps": 1}, {"warmup_steps": 7}, {"warmup_ratio": 0.5}]
 )
@@ -101,6 +101,26 @@ def test_every_rate_of_every_schedule(schedule):
     for step in range(40):
         expected = slow_rate(schedule, step, 40, peak=0.3, warmup=8, start=0.25, lowest=0.2)
         assert learning_rate(config, step, 40) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("shape", ["one_minus_sqrt", "linear"])
+def test_rates_of_warm_up_stable_decay(shape):
+    config = OptimizerConfig(
+        learning_rate=0.3,
+        warmup_steps=8,
+        schedule="wsd",
+        decay_ratio=0.25,
+        decay_shape=shape,
+        min_lr_ratio=0.2,
+    )
+    found = [learning_rate(config, step, 40) for step in range(40)]
+    assert found[8:31] == pytest.approx([0.3] * 23)  # the decay begins at step 30
+    for step in range(30, 40):
+        done = (step - 30) / 10
+        fallen = math.sqrt(done) if shape == "one_minus_sqrt" else done
+        assert found[step] == pytest.approx(0.3 - (0.3 - 0.06) * fallen, rel=1e-12)
+    # a longer run has the same rates until the shorter one decays
+    assert [learning_rate(config, step, 80) for step in range(30)] == found[:30]
 
 
 def test_rates_at_the_edges():

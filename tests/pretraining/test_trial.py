@@ -1,5 +1,7 @@
 """Steps on trial: times and memory of real steps, and memory that runs out."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -11,6 +13,7 @@ from isoglot.pretraining.memory import is_out_of_memory
 from isoglot.pretraining.micro_rows import DoesNotFitError
 from isoglot.pretraining.train_module import TrainModule
 from isoglot.pretraining.trial import Trial
+from isoglot.pretraining.trial_process import TrialError, TrialProcess
 from tests.pretraining import driver
 from tests.pretraining.local_trial import LocalTrial, measurer, spec
 
@@ -107,3 +110,25 @@ def test_errors_of_allocators_are_known():
         torch.empty(2**50)
     assert is_out_of_memory(caught.value)
     assert not is_out_of_memory(RuntimeError("shapes do not match"))
+
+
+@pytest.mark.parametrize(
+    ("said", "fits"),
+    [("MemoryError:", False), ("RuntimeError: bad_alloc", False), ("ValueError: a row", True)],
+)
+def test_a_process_that_ends_without_an_answer(said, fits, corpus, tmp_path, monkeypatch):
+    """Without memory even the answer that there is none may fail: its last line tells."""
+    asked = TrialProcess(spec(driver.config(), corpus, tmp_path), torch.device("cpu"))
+
+    def ends():
+        asked._log.write_text(f"Traceback (most recent call last):\n  ...\n{said}\n")
+        command = [sys.executable, "-c", "import sys; sys.stdin.readline(); sys.exit(1)"]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+
+    monkeypatch.setattr(asked, "_start", ends)
+    if fits:
+        with pytest.raises(TrialError, match="ended with an error"):
+            asked.size(4, 0.0)
+    else:
+        assert asked.size(4, 0.0) is None

@@ -11,15 +11,31 @@ from typing import Annotated, Any, Literal, NamedTuple
 from isoglot.errors import ModelError, require, require_name
 from isoglot.ranges import Range, Temperature, check_ranges
 
-ModelSize = Literal["tiny", "small", "base", "large", "xl", "xxl", "xlm", "mbert", "albert"]
+ModelSize = Literal[
+    "tiny",
+    "small",
+    "base",
+    "large",
+    "xl",
+    "xxl",
+    "modern-tiny",
+    "modern-small",
+    "modern-base",
+    "modern-large",
+    "xlm",
+    "mbert",
+    "albert",
+]
 
 
 class Shape(NamedTuple):
-    """Layers, width and attention heads; the feed-forward layer is four times as wide."""
+    """Layers, width and attention heads of a model."""
 
     layers: int
     hidden: int
     heads: int
+    feed_forward: float = 4.0
+    """Width of the feed-forward layer (of one half of it, if it is gated) by that of the model."""
 
 
 SHAPES: dict[ModelSize, Shape] = {
@@ -29,14 +45,20 @@ SHAPES: dict[ModelSize, Shape] = {
     "large": Shape(24, 1024, 16),
     "xl": Shape(36, 2560, 32),
     "xxl": Shape(48, 4096, 32),
+    "modern-tiny": Shape(4, 128, 4, 2.5),
+    "modern-small": Shape(6, 384, 6, 8 / 3),
+    "modern-base": Shape(22, 768, 12, 1.5),
+    "modern-large": Shape(28, 1024, 16, 2.5625),
     "xlm": Shape(12, 1024, 8),
     "mbert": Shape(12, 768, 12),
     "albert": Shape(12, 768, 12),
 }
 """Most use XLM-R's classes (post-norm, GELU, learned positions); `xl` and `xxl` use those of XLM-R
-XL and XXL (pre-norm; 3.5 and 10.7 billion weights with its vocabulary). `xlm` has the shape of
-XLM-15, whose own transformers classes take no 4-D mask. `albert` is ALBERT base: one layer used
-twelve times, and embeddings of 128 dimensions."""
+XL and XXL (pre-norm; 3.5 and 10.7 billion weights with its vocabulary). `modern-*` use those of
+ModernBERT (Warner et al., 2024: pre-norm, rotary positions, GeGLU, windows of 128 tokens in two of
+three layers, no biases): base and large have its own shapes, small the weights of `small`.
+`xlm` has the shape of XLM-15, whose own transformers classes take no 4-D mask. `albert` is ALBERT
+base: one layer used twelve times, and embeddings of 128 dimensions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +94,7 @@ class ModelConfig:
     init_from: str | None = None
     """Folder, run (runs/NAME) or Hugging Face name of the masked language model to start from."""
     size: ModelSize | None = None
-    """Shape of a model trained from scratch: XLM-R's classes, or BERT's and ALBERT's own."""
+    """Shape of a model trained from scratch: XLM-R's classes, or ModernBERT's, BERT's, ALBERT's."""
     num_layers: Annotated[int | None, Range(1, 512)] = None
     """Number of layers of a model trained from scratch, instead of its size's own."""
     hidden_size: Annotated[int | None, Range(1, 2**15)] = None
@@ -80,7 +102,8 @@ class ModelConfig:
     num_heads: Annotated[int | None, Range(1, 2**10)] = None
     """Attention heads of a model trained from scratch, instead of its size's own."""
     max_positions: Annotated[int, Range(8, 2**20)] = 512
-    """Position embeddings of a model trained from scratch; `init_from` keeps the model's own."""
+    """Position embeddings of a model trained from scratch; `init_from` keeps the model's own, and
+    `modern-*` have rotary positions up to 8,192 or this number."""
     dropout: Annotated[float | None, Range(0, 1, below=True)] = None
     """Dropout of hidden states; none: the model's own. Attention dropout is always 0."""
     language_embeddings: Literal["none", "all", "slots"] = "slots"

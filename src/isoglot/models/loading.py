@@ -19,6 +19,7 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoTokenizer,
     BertConfig,
+    ModernBertConfig,
     XLMRobertaConfig,
     XLMRobertaXLConfig,
 )
@@ -169,6 +170,10 @@ _CONFIG_CLASSES: dict[ModelSize, Any] = {
 }
 
 
+_ROTARY_POSITIONS = 8192
+"""Positions of new models that have no table of them: ModernBERT's."""
+
+
 def scratch_config(
     settings: ModelConfig, *, vocabulary_size: int, pad: int, cls: int | None, sep: int | None
 ) -> Any:
@@ -186,20 +191,28 @@ def scratch_config(
             f"model.hidden_size ({shape.hidden}) must be a multiple of model.num_heads "
             f"({shape.heads})."
         )
+    common = {
+        "vocab_size": vocabulary_size,
+        "num_hidden_layers": shape.layers,
+        "hidden_size": shape.hidden,
+        "num_attention_heads": shape.heads,
+        "intermediate_size": round(named.feed_forward * shape.hidden),
+        "pad_token_id": pad,
+        "bos_token_id": cls,
+        "eos_token_id": sep,
+    }
+    if settings.size.startswith("modern-"):
+        positions = max(settings.max_positions, _ROTARY_POSITIONS)
+        return ModernBertConfig(
+            **common, max_position_embeddings=positions, cls_token_id=cls, sep_token_id=sep
+        )
     is_bert = settings.size in {"mbert", "albert"}
     return _CONFIG_CLASSES.get(settings.size, XLMRobertaConfig)(
-        vocab_size=vocabulary_size,
-        num_hidden_layers=shape.layers,
-        hidden_size=shape.hidden,
-        num_attention_heads=shape.heads,
-        intermediate_size=4 * shape.hidden,
+        **common,
         # XLM-R's positions start after the padding id
         max_position_embeddings=settings.max_positions + (0 if is_bert else pad + 1),
         type_vocab_size=2 if is_bert else 1,
         layer_norm_eps=1e-12 if is_bert else 1e-5,
-        pad_token_id=pad,
-        bos_token_id=cls,
-        eos_token_id=sep,
     )
 
 

@@ -144,9 +144,12 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Did an allocation fail?"""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    return isinstance(error, RuntimeError | OSError | ImportError) and any(
-        part in str(error) for part in _OUT_OF_MEMORY
-    )
+    return isinstance(error, RuntimeError | OSError | ImportError) and tells_of_memory(str(error))
+
+
+def tells_of_memory(message: str) -> bool:
+    """Is it a message about an allocation that failed?"""
+    return "MemoryError" in message or any(part in message for part in _OUT_OF_MEMORY)
 
 
 def gib(number: float) -> str:

@@ -80,6 +80,11 @@ class MemoryConfig:
                 f"optimizer.name: adamw instead of {optimizer.name}, or leave them out.",
             )
             require(
+                optimizer.name != "muon" or strategy == "ddp",
+                f"optimizer.name: muon needs whole matrices, and distributed.strategy: {strategy} "
+                "splits them: set distributed.strategy: ddp, or optimizer.name: adamw.",
+            )
+            require(
                 self.moments != "bf16" or optimizer.betas[1] <= MAX_BF16_BETA2,
                 f"memory.moments: bf16 would round away the decay of the second moment with "
                 f"optimizer.betas: [{optimizer.betas[0]}, {optimizer.betas[1]}]: set "

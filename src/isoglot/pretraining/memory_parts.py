@@ -13,6 +13,7 @@ from isoglot.models.lm_head import MULTIPLE
 from isoglot.models.sharding import transformer_layers
 from isoglot.pretraining.low_bit import moment_bytes
 from isoglot.pretraining.memory_saving import bf16_weights
+from isoglot.pretraining.muon import layer_matrices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,7 +58,12 @@ class ModelBytes:
             self.moments = sum(moment_bytes(shape, config.memory) for shape in shapes)
             self.update_bytes = _UPDATE_BYTES * max(shape.numel() for shape in shapes)
         else:
-            self.moments = 8 * sum(_part(weight.shape, parts).numel() for weight in trained)
+            by_muon = config.optimizer_in(stage).name == "muon"
+            matrices = layer_matrices(module) if by_muon else set()
+            self.moments = sum(
+                (4 if weight in matrices else 8) * _part(weight.shape, parts).numel()
+                for weight in trained
+            )
         self.exchange = self._gathered(module) if parts > 1 else 0
         if processes > 1 and parts == 1:
             self.exchange = self.gradients  # DDP's buckets

@@ -1,6 +1,6 @@
-"""The optimizer and its learning rate: AdamW or LAMB, warm-up, then one of four schedules.
+"""The optimizer and its learning rate: AdamW, LAMB or Muon, warm-up, then one of five schedules.
 
-AdamW is torch's, or one that needs less memory (`low_bit.py`, `offload.py`).
+AdamW is torch's, or one that needs less memory (`low_bit.py`, `offload.py`). Muon is in `muon.py`.
 
 The learning rate is a function of the step alone, so a checkpoint needs no scheduler state.
 """
@@ -20,7 +20,7 @@ from isoglot.pretraining.memory_config import MemoryConfig
 from isoglot.ranges import AdamBeta, Probability, Range, check_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from torch import Tensor, nn
 
@@ -29,18 +29,26 @@ if TYPE_CHECKING:
 class OptimizerConfig:
     """Which optimizer, and how its learning rate goes."""
 
-    name: Literal["adamw", "lamb"] = "adamw"
-    """AdamW (fused) or LAMB (from pytorch_optimizer)."""
+    name: Literal["adamw", "lamb", "muon"] = "adamw"
+    """AdamW (fused), LAMB (from pytorch_optimizer), or Muon for the matrices of the layers and
+    AdamW for all other weights."""
     learning_rate: Annotated[float, Range(0, 100)] = 2e-4
     """Peak learning rate."""
     betas: tuple[AdamBeta, AdamBeta] = (0.9, 0.98)
     """Decay rates of the two moments."""
     eps: Annotated[float, Range(0, 1)] = 1e-6
     """Added to the denominator."""
+    muon_momentum: AdamBeta = 0.95
+    """Muon: the momentum of its matrices."""
     weight_decay: Annotated[float, Range(0, 100)] = 0.01
     """Decay of weight matrices and embeddings; biases and norms have none."""
-    schedule: Literal["linear", "inverse_sqrt", "cosine", "constant"] = "linear"
-    """The course of the learning rate after warm-up."""
+    schedule: Literal["linear", "inverse_sqrt", "cosine", "constant", "wsd"] = "linear"
+    """The course of the learning rate after warm-up. `wsd` (warm-up, stable, decay) keeps the peak
+    until the last steps: a run can be prolonged, or decayed from any of its checkpoints."""
+    decay_ratio: Annotated[float, Range(0, 1)] = 0.2
+    """`wsd`: the share of the stage's steps in which the learning rate falls."""
+    decay_shape: Literal["one_minus_sqrt", "linear"] = "one_minus_sqrt"
+    """`wsd`: how it falls; 1 - sqrt(share of the decay done) is that of Haegele et al. (2024)."""
     warmup_steps: Annotated[int | None, Range(0, 10**9)] = None
     """Steps of linear warm-up; none: `warmup_ratio` decides."""
     warmup_ratio: Annotated[float | None, Range(0, 1)] = None
@@ -48,7 +56,7 @@ class OptimizerConfig:
     warmup_start_ratio: Probability = 0.0
     """The learning rate that warm-up rises from, as a share of the peak; 1: no warm-up."""
     min_lr_ratio: Probability = 0.0
-    """Linear and cosine: the last learning rate as a share of the peak."""
+    """Linear, cosine and wsd: the last learning rate as a share of the peak."""
     max_grad_norm: Annotated[float | None, Range(0, 1e9, above=True)] = 1.0
     """Norm that the gradient is clipped to; none: no clipping."""
 
@@ -73,16 +81,24 @@ def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
         rising = config.learning_rate * (step + 1) / warmup
         start = config.warmup_start_ratio
         return start * config.learning_rate + (1 - start) * rising
+    if config.schedule == "inverse_sqrt":
+        return config.learning_rate * math.sqrt(max(warmup, 1) / max(step + 1, 1))
     done = (step - warmup) / max(1, steps - warmup)
-    factor = {
+    left = {
         "constant": lambda: 1.0,
-        "linear": lambda: config.min_lr_ratio + (1 - config.min_lr_ratio) * (1 - done),
-        "cosine": lambda: (
-            config.min_lr_ratio + (1 - config.min_lr_ratio) * 0.5 * (1 + math.cos(math.pi * done))
-        ),
-        "inverse_sqrt": lambda: math.sqrt(max(warmup, 1) / max(step + 1, 1)),
+        "linear": lambda: 1 - done,
+        "cosine": lambda: 0.5 * (1 + math.cos(math.pi * done)),
+        "wsd": lambda: _left_by_wsd(config, step, steps),
     }[config.schedule]()
-    return config.learning_rate * factor
+    lowest = 1.0 if config.schedule == "constant" else config.min_lr_ratio
+    return config.learning_rate * (lowest + (1 - lowest) * left)
+
+
+def _left_by_wsd(config: OptimizerConfig, step: int, steps: int) -> float:
+    """Between the lowest learning rate (0) and the peak (1)."""
+    decay_steps = config.decay_ratio * steps
+    done = max(0.0, step - (steps - decay_steps)) / max(1.0, decay_steps)
+    return 1 - (math.sqrt(done) if config.decay_shape == "one_minus_sqrt" else done)
 
 
 def make_optimizer(
@@ -90,18 +106,28 @@ def make_optimizer(
     config: OptimizerConfig,
     memory: MemoryConfig | None = None,
     *,
+    matrices: Collection[Tensor] = (),
     seed: int = 0,
 ) -> torch.optim.Optimizer:
     """The optimizer of the trainable ones among these weights, in two groups: decayed and not.
 
     Args:
         weights: the weights of a stage; frozen ones are left out.
+        matrices: those that Muon may train (`layer_matrices`).
         config: which optimizer.
         memory: types of weights and moments, and where the moments are; none: torch's AdamW.
         seed: of stochastic rounding.
     """
     memory = memory or MemoryConfig()
     trained = [weight for weight in weights if weight.requires_grad]
+    by_muon = [one for one in trained if one in matrices] if config.name == "muon" else []
+    if config.name == "muon":
+        require(
+            len(by_muon) > 0,
+            "optimizer.name: muon has nothing to train: the matrices of the layers are frozen, or "
+            "shared by all layers (ALBERT). Set optimizer.name: adamw.",
+        )
+        trained = [weight for weight in trained if weight not in matrices]
     groups = [
         {
             "params": [weight for weight in trained if weight.ndim >= 2],
@@ -126,6 +152,10 @@ def make_optimizer(
             groups, lr=config.learning_rate, betas=config.betas, eps=config.eps
         )
         return lamb
+    if by_muon:
+        from isoglot.pretraining.muon import MuonWithAdamW
+
+        return MuonWithAdamW(by_muon, groups, config)
     if memory.offload_optimizer:
         from isoglot.pretraining.offload import OffloadedAdamW
 

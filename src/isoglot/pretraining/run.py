@@ -25,6 +25,7 @@ from isoglot.pretraining.early_stopping import HeldoutWatch
 from isoglot.pretraining.forecast import say_length
 from isoglot.pretraining.interruptions import StopSignal, explained_interruptions
 from isoglot.pretraining.liveness import watched_processes
+from isoglot.pretraining.muon import layer_matrices
 from isoglot.pretraining.optimizer import make_optimizer, transfer_state
 from isoglot.pretraining.queue_warmup import warm_up_queues
 from isoglot.pretraining.records import keep_records, keep_stop
@@ -192,8 +193,10 @@ class Run:
 
     def _make_optimizer(self, stage: int) -> torch.optim.Optimizer:
         weights = self.module.weights_of(self.config.objectives_in(stage))
+        config = self.config.optimizer_in(stage)
+        matrices = layer_matrices(self.module) if config.name == "muon" else ()
         return make_optimizer(
-            weights, self.config.optimizer_in(stage), self.config.memory, seed=self.config.seed
+            weights, config, self.config.memory, matrices=matrices, seed=self.config.seed
         )
 
     def enter_stage(

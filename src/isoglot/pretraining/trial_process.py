@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from isoglot.errors import IsoglotError
 from isoglot.pretraining.config import PretrainConfig
 from isoglot.pretraining.costs import RunCosts
-from isoglot.pretraining.memory import device_index, is_out_of_memory
+from isoglot.pretraining.memory import device_index, is_out_of_memory, tells_of_memory
 from isoglot.pretraining.micro_rows import DoesNotFitError, SizeTrial
 
 if TYPE_CHECKING:
@@ -142,10 +142,12 @@ class TrialProcess:
         if not line:
             code = process.wait()
             self.close()
-            if code in _KILLED:
+            said = self._last_words()
+            # without memory, handling the error of an allocation may itself fail
+            if code in _KILLED or tells_of_memory(said):
                 return None
             raise TrialError(
-                f"the trial of a step ended with an error ({self._last_words()}). Set "
+                f"the trial of a step ended with an error ({said}). Set "
                 "batch.micro_rows to a number and leave --hours and --plan out to train without it."
             )
         found: dict[str, Any] = json.loads(line)
