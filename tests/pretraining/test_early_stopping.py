@@ -22,9 +22,8 @@ from isoglot.pretraining.early_stopping import (
     EarlyStoppingConfig,
     HeldoutProgress,
     HeldoutWatch,
-    Metric,
-    heldout_value,
 )
+from isoglot.pretraining.heldout_metrics import Metric, heldout_value
 from isoglot.pretraining.run import pretrain
 from isoglot.recipe import load_recipe
 from tests.pretraining import driver

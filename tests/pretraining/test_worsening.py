@@ -4,12 +4,10 @@ import random
 
 import pytest
 
-from isoglot.objectives.mlm import MLM
-from isoglot.objectives.moco import MoCo
 from isoglot.pretraining.worsening import WorseningWriter
 from isoglot.pretraining.writers import Record
 
-OBJECTIVES = {"moco": MoCo(), "mlm": MLM()}
+CONTRAST = ["moco"]
 
 
 def records(
@@ -42,7 +40,7 @@ def records(
 
 def warnings_of(given: list[Record], earlier: list[Record] | None = None) -> list[str]:
     said: list[str] = []
-    writer = WorseningWriter(said.append, OBJECTIVES, earlier or [])
+    writer = WorseningWriter(said.append, CONTRAST, earlier or [])
     for record in given:
         writer.write(record)
     writer.close()

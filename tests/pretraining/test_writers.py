@@ -13,12 +13,12 @@ from rich.console import Console
 
 from isoglot.errors import WriteError
 from isoglot.pretraining.train_step import StepResult
+from isoglot.pretraining.worsening import RisingLossWriter
 from isoglot.pretraining.writers import (
     ConsoleWriter,
     MetricsFile,
     PrepareProgress,
     Record,
-    RisingLossWriter,
     TrackerWriter,
     step_record,
 )

@@ -25,6 +25,7 @@ _COMMANDS = (
     "prepare",
     "knowledge",
     "pretrain",
+    "watch",
     "finetune",
     "evaluate",
     "explore",

@@ -22,6 +22,7 @@ import torch
 
 from isoglot.errors import RecipeError
 from isoglot.objectives.contrast.pooling import ContrastObjective
+from isoglot.pretraining.heldout_metrics import Metric, heldout_value, is_better
 from isoglot.pretraining.optimizer import learning_rate
 from isoglot.ranges import Range, check_ranges
 
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from isoglot.pretraining.checkpoint_state import TrainState
     from isoglot.pretraining.config import PretrainConfig, StageConfig
     from isoglot.pretraining.train_step import StageContext
-
-Metric = Literal["retrieval", "loss"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,28 +96,6 @@ class HeldoutProgress:
         if self.metric == "retrieval":
             return f"held-out retrieval {100 * self.best:.1f} % (step {self.best_step})"
         return f"mean held-out loss {self.best:.3f} (step {self.best_step})"
-
-
-def is_better(value: float, other: float, metric: Metric, *, by: float = 0.0) -> bool:
-    """Is a number better than another by more than an amount? One that is not finite never is."""
-    gain = value - other if metric == "retrieval" else other - value
-    return math.isfinite(value) and gain > by
-
-
-def heldout_value(scores: Mapping[str, float], metric: Metric) -> float | None:
-    """The number of a validation's scores (`valid/...`); none if they do not have it.
-
-    Retrieval is the mean over streams of pairs. The loss is the mean over objectives of the mean
-    over languages, in nats; that of an objective with perplexity is its logarithm.
-    """
-    found = []
-    for name, value in scores.items():
-        _, _, last = name.rpartition("/mean/")
-        if metric == last == "retrieval" or metric == last == "loss":
-            found.append(value)
-        elif metric == "loss" and last == "perplexity":
-            found.append(math.log(value))
-    return sum(found) / len(found) if found else None
 
 
 class HeldoutWatch:

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from isoglot.pretraining.heldout_metrics import HIGHER_IS_BETTER, SHARES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     Record = Mapping[str, float | int | str]
-
-_SHARES = ("accuracy", "chance", "retrieval")
-"""Metrics that are shown in percent; of `chance`, no change is shown."""
-_HIGHER_IS_BETTER = ("accuracy", "retrieval")
 
 
 class HeldoutLine:
@@ -49,13 +47,13 @@ class HeldoutLine:
         return f"held out: {line}" if line else ""
 
     def _show(self, name: str, metric: str, value: float, step: int) -> str:
-        number, unit = (100 * value, 1) if metric in _SHARES else (value, 2)
-        text = f"{number:.{unit}f}{' %' if metric in _SHARES else ''}"
+        number, unit = (100 * value, 1) if metric in SHARES else (value, 2)
+        text = f"{number:.{unit}f}{' %' if metric in SHARES else ''}"
         if metric == "chance":
             return text
         last, best = self._last.get(name), self._best.get(name)
         self._last[name] = number
-        sign = 1 if metric in _HIGHER_IS_BETTER else -1
+        sign = 1 if metric in HIGHER_IS_BETTER else -1
         is_best = best is None or sign * (number - best[0]) > 0
         if is_best:
             self._best[name] = number, step

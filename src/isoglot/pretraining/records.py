@@ -1,6 +1,7 @@
 """What a run's folder records of the run besides its numbers: the recipe, and what an export needs.
 
 RUN/recipe.yaml              the complete recipe
+RUN/stages.json              the steps of each stage, also of stages whose length is in epochs
 RUN/recipe-until-STEP.yaml   an earlier one, of a run that was resumed with another
 RUN/corpus/                  the corpus's manifest.json, and where the corpus was (origin.json)
 RUN/tokenizer/               its tokenizer
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 RECIPE = "recipe.yaml"
 STOPPED = "stopped.json"
+STAGES = "stages.json"
 _CORPUS, _ORIGIN = "corpus", "origin.json"
 
 
@@ -36,6 +38,7 @@ def keep_records(context: RunContext, *, resumed_at: int) -> None:
         return
     context.folder.mkdir(parents=True, exist_ok=True)
     (context.folder / STOPPED).unlink(missing_ok=True)
+    write_json(context.folder / STAGES, {"steps": list(context.num_steps)})
     _keep_corpus(context.folder, context.corpus)
     if context.recipe_text is None:
         return

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from isoglot.objectives.base import LossSum
     from isoglot.pretraining.build import RunContext
     from isoglot.pretraining.config import StageConfig
-    from isoglot.pretraining.early_stopping import Metric
+    from isoglot.pretraining.heldout_metrics import Metric
     from isoglot.pretraining.train_module import TrainModule
 
 _SEED = 0

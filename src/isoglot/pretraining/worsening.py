@@ -1,8 +1,9 @@
-"""A warning when contrast gets worse over several validations.
+"""Warnings about losses that rise, and about contrast that gets worse over several validations.
 
-Two numbers are looked at, in each stage by itself: held-out retrieval, and the training loss of
-each contrastive objective, averaged over the steps between two validations. One is reported, once,
-when at three validations in a row it was clearly worse than its best value:
+A training loss is compared with its lowest mean over 25 steps. Of contrast, two numbers are looked
+at, in each stage by itself: held-out retrieval, and the training loss of each contrastive
+objective, averaged over the steps between two validations. One is reported, once, when at three
+validations in a row it was clearly worse than its best value:
 
 - retrieval by more than three standard errors of the difference of two shares of n pairs, as if
   both were of different pairs (they are of the same ones, so this is careful);
@@ -20,13 +21,11 @@ from dataclasses import dataclass, field
 from statistics import mean, variance
 from typing import TYPE_CHECKING
 
-from isoglot.objectives.contrast.pooling import ContrastObjective
-from isoglot.pretraining.early_stopping import heldout_value
+from isoglot.pretraining.heldout_metrics import heldout_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from isoglot.objectives import Objective
     from isoglot.pretraining.writers import Record
 
 _IN_A_ROW = 3
@@ -75,11 +74,11 @@ class WorseningWriter:
     def __init__(
         self,
         warn: Callable[[str], None],
-        objectives: Mapping[str, Objective],
+        contrast: Iterable[str],
         earlier: Iterable[Record] = (),
     ) -> None:
+        """`contrast` are the names of the contrastive objectives."""
         self._warn: Callable[[str], None] = lambda _: None
-        contrast = [n for n, one in objectives.items() if isinstance(one, ContrastObjective)]
         self._losses: dict[str, list[float]] = {name: [] for name in contrast}
         """Contrastive objective -> its losses since the last validation."""
         self._stage = 0
@@ -88,11 +87,6 @@ class WorseningWriter:
         for record in earlier:
             self.write(record)
         self._warn = warn
-
-    @property
-    def objectives(self) -> list[str]:
-        """The contrastive objectives, whose training losses it looks at."""
-        return list(self._losses)
 
     def write(self, record: Record) -> None:
         """Take the record of a step, or of a validation."""
@@ -139,6 +133,58 @@ class WorseningWriter:
                 f"{series.best[0]:.3g} until step {series.best[2]}, then {since} (step {step}). A "
                 "queue of negatives that fills up does that once; otherwise lower "
                 "optimizer.learning_rate, and look at held-out retrieval."
+            )
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+_BLOCK = 25
+"""Steps whose losses are averaged, to compare them with earlier ones."""
+_RISE = 1.15
+"""A loss that rises by this factor over its lowest mean is reported."""
+_STANDARD_ERRORS = 4.0
+"""And by so many standard errors of the difference of both means."""
+
+
+class RisingLossWriter:
+    """Warns once, by stage and objective, of a training loss that rises above its past minimum.
+
+    Objectives of `watched` are left to another writer.
+    """
+
+    def __init__(self, warn: Callable[[str], None], watched: Iterable[str] = ()) -> None:
+        self._warn, self._watched = warn, frozenset(watched)
+        self._losses: dict[tuple[int, str], list[float]] = {}
+        self._lowest: dict[tuple[int, str], tuple[float, float, int]] = {}
+        """(stage, objective) -> the lowest mean of a block, its variance, and its last step"""
+        self._warned: set[tuple[int, str]] = set()
+
+    def write(self, record: Record) -> None:
+        """Look at the losses of a step; records of validations are passed over."""
+        if "seconds" not in record:
+            return
+        for name, value in record.items():
+            if name.endswith("/loss") and name.removesuffix("/loss") not in self._watched:
+                key = int(record["stage"]), name.removesuffix("/loss")
+                block = self._losses.setdefault(key, [])
+                block.append(float(value))
+                if len(block) == _BLOCK:
+                    self._compare(key, mean(block), variance(block) / _BLOCK, int(record["step"]))
+                    block.clear()
+
+    def _compare(self, key: tuple[int, str], now: float, error: float, step: int) -> None:
+        lowest, its_error, when = self._lowest.get(key, (math.inf, 0.0, 0))
+        if now < lowest:
+            self._lowest[key] = now, error, step
+            return
+        clear = now - lowest > _STANDARD_ERRORS * math.sqrt(error + its_error)
+        if now > _RISE * lowest and clear and key not in self._warned:
+            self._warned.add(key)
+            self._warn(
+                f"the loss of {key[1]} has risen from {lowest:.2f} (step {when}) to {now:.2f} "
+                f"(step {step}). A queue of negatives that fills up does that; otherwise lower "
+                "optimizer.learning_rate, and look at the held-out scores."
             )
 
     def close(self) -> None:

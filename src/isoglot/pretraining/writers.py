@@ -9,24 +9,23 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import time
 from collections import deque
 from functools import partial
-from statistics import mean, variance
 from typing import TYPE_CHECKING, Protocol
 
 from isoglot import json_text
 from isoglot.atomic import write_errors, write_text
 from isoglot.errors import WriteError
+from isoglot.objectives.contrast.pooling import ContrastObjective
 from isoglot.pretraining.environment import hyperparameters
 from isoglot.pretraining.forecast import SpeedWriter
 from isoglot.pretraining.heldout_line import HeldoutLine
-from isoglot.pretraining.worsening import WorseningWriter
+from isoglot.pretraining.worsening import RisingLossWriter, WorseningWriter
 from isoglot.progress import duration, progress_bars
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from accelerate import Accelerator
@@ -208,58 +207,6 @@ class MetricsFile:
         self._stream.close()
 
 
-_BLOCK = 25
-"""Steps whose losses are averaged, to compare them with earlier ones."""
-_RISE = 1.15
-"""A loss that rises by this factor over its lowest mean is reported."""
-_STANDARD_ERRORS = 4.0
-"""And by so many standard errors of the difference of both means."""
-
-
-class RisingLossWriter:
-    """Warns once, by stage and objective, of a training loss that rises above its past minimum.
-
-    Objectives of `watched` are left to another writer.
-    """
-
-    def __init__(self, warn: Callable[[str], None], watched: Iterable[str] = ()) -> None:
-        self._warn, self._watched = warn, frozenset(watched)
-        self._losses: dict[tuple[int, str], list[float]] = {}
-        self._lowest: dict[tuple[int, str], tuple[float, float, int]] = {}
-        """(stage, objective) -> the lowest mean of a block, its variance, and its last step"""
-        self._warned: set[tuple[int, str]] = set()
-
-    def write(self, record: Record) -> None:
-        """Look at the losses of a step; records of validations are passed over."""
-        if "seconds" not in record:
-            return
-        for name, value in record.items():
-            if name.endswith("/loss") and name.removesuffix("/loss") not in self._watched:
-                key = int(record["stage"]), name.removesuffix("/loss")
-                block = self._losses.setdefault(key, [])
-                block.append(float(value))
-                if len(block) == _BLOCK:
-                    self._compare(key, mean(block), variance(block) / _BLOCK, int(record["step"]))
-                    block.clear()
-
-    def _compare(self, key: tuple[int, str], now: float, error: float, step: int) -> None:
-        lowest, its_error, when = self._lowest.get(key, (math.inf, 0.0, 0))
-        if now < lowest:
-            self._lowest[key] = now, error, step
-            return
-        clear = now - lowest > _STANDARD_ERRORS * math.sqrt(error + its_error)
-        if now > _RISE * lowest and clear and key not in self._warned:
-            self._warned.add(key)
-            self._warn(
-                f"the loss of {key[1]} has risen from {lowest:.2f} (step {when}) to {now:.2f} "
-                f"(step {step}). A queue of negatives that fills up does that; otherwise lower "
-                "optimizer.learning_rate, and look at the held-out scores."
-            )
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-
 class TrackerWriter:
     """Sends the settings of a run and the numbers of each record to accelerate's trackers."""
 
@@ -284,15 +231,15 @@ def open_writers(context: RunContext, *, done: int) -> Writers:
     file = context.folder / "metrics.jsonl"
     earlier = read_records(file, until=done)
     warn = partial(context.warn, kind="warning")
-    worsening = WorseningWriter(warn, context.objectives, earlier)
+    objectives = context.objectives.items()
+    contrast = [name for name, one in objectives if isinstance(one, ContrastObjective)]
     writers = Writers(
         MetricsFile(file, resume_at=done),
         ConsoleWriter(context.name, sum(context.num_steps), done, context.console, earlier),
         RisingLossWriter(
-            context.warn,
-            worsening.objectives if context.config.logging.validate_every_steps else (),
+            context.warn, contrast if context.config.logging.validate_every_steps else ()
         ),
-        worsening,
+        WorseningWriter(warn, contrast, earlier),
         SpeedWriter(context.console, context.num_steps),
     )
     if context.config.logging.trackers:

@@ -12,18 +12,19 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from isoglot import json_text
 from isoglot.errors import nearest
 from isoglot.report.chart import Chart, Line, chart_svg
 from isoglot.report.inputs import ReportError, group_by_name
+from isoglot.report.record_reader import RecordReader, parse_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from isoglot.report.inputs import NamedFolder
+    from isoglot.report.record_reader import Record
 
 METRICS_FILE = "metrics.jsonl"
 Axis = Literal["steps", "tokens"]
@@ -154,25 +155,19 @@ def smooth(points: Sequence[MetricPoint], steps: int) -> list[MetricPoint]:
     ]
 
 
-def _read(file: Path) -> list[dict[str, Any]]:
+def _read(file: Path) -> list[Record]:
+    reader = RecordReader(file)
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        records = list(reader.read())
     except FileNotFoundError as error:
         raise ReportError(f"{file} does not exist. Give a run (runs/NAME).") from error
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise ReportError(f"{file}: cannot be read ({error}).") from error
-    records = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            record = json_text.parse(line)
-        except ValueError as error:
-            if number == len(lines):
-                break  # a run that is writing this line, or was killed there
-            raise _damaged(file, number) from error
-        if not isinstance(record, dict) or not isinstance(record.get("step"), int):
-            raise _damaged(file, number)
-        records.append(record)
-    return records
+    # the last line may be damaged: the run was killed while writing it
+    if reader.damaged and reader.damaged[0] < reader.lines:
+        raise _damaged(file, reader.damaged[0])
+    last = parse_record(reader.rest)
+    return records if last is None else [*records, last]
 
 
 def _damaged(file: Path, line: int) -> ReportError:
