@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from isoglot.explore.app import TABS
 from tests.explore.conftest import ARABIC, CHINESE, HOSTILE
 
 
@@ -58,3 +61,50 @@ def test_the_layer_of_the_map(page):
     page.locator("#map-first").get_by_text("layer 2 of 2").wait_for()
     page.locator("#map-layer input[type=range]").press("ArrowLeft")
     page.locator("#map-first").get_by_text("layer 1 of 2").wait_for()
+
+
+@pytest.mark.parametrize("tab", [title for title, _ in TABS])
+def test_a_phone_needs_no_scrolling_sideways(page, session, tab):
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.get_by_role("tab", name=tab).click()
+    if tab == "Neighbours":
+        page.get_by_label("Sentence", exact=True).fill("x" * 300)
+        page.get_by_role("button", name="Search").click()
+        page.locator("#neighbours-first tbody tr").first.wait_for()
+    if tab == "Map":
+        page.get_by_role("button", name="Draw").click()
+        page.locator("#map-first circle").first.wait_for()
+    wide, shown = page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    )
+    assert wide <= shown
+
+
+def test_two_models_are_side_by_side_or_below_each_other(page, session):
+    page.get_by_label("Sentence", exact=True).fill(session.pairs["aa-bb"][0][0])
+    page.get_by_role("button", name="Search").click()
+    sides = [page.locator(f"#neighbours-{place} table") for place in ("first", "second")]
+    sides[1].wait_for()
+    left, right = (side.bounding_box() for side in sides)
+    assert left["x"] + left["width"] <= right["x"]
+    page.set_viewport_size({"width": 400, "height": 800})
+    above, below = (side.bounding_box() for side in sides)
+    assert above["y"] + above["height"] <= below["y"]
+    assert above["width"] > 300
+
+
+def test_random_sentence_is_asked_for(page):
+    page.get_by_role("button", name="Random sentence").click()
+    page.locator("#neighbours-first tbody tr").first.wait_for()
+    assert page.get_by_label("Sentence", exact=True).input_value()
+
+
+def test_words_of_a_dictionary(page):
+    page.get_by_role("tab", name="Map").click()
+    page.get_by_label("Draw", exact=True).click()
+    page.get_by_role("option", name="words").click()
+    page.get_by_label("cc").wait_for(state="detached")  # the dictionary has aa and bb
+    page.get_by_role("button", name="Draw").click()
+    page.locator("#map-first").get_by_text("240 words").wait_for()
+    page.get_by_role("slider", name="Layer").press("Home")
+    page.locator("#map-first").get_by_text("the embedding table").wait_for()

@@ -51,7 +51,8 @@ def neighbours_table(
         bar = f'<span class="ig-bar" style="width:{width:.0f}%"></span>'
         score = f'<span class="ig-score">{one.cosine:.3f}{bar}</span>'
         mark = ' <span class="ig-mark">translation</span>' if one.text in marked else ""
-        rows.append((score, html_text(one.language), f"{sentence(one.text)}{mark}"))
+        code = f'<span class="ig-code">{html_text(one.language)}</span>'
+        rows.append((score, code, f"{sentence(one.text)}{mark}"))
     return table(("cosine", "", "sentence"), rows, label=label)
 
 
@@ -186,6 +187,7 @@ def _query_row(gradio: Any) -> tuple[Any, Any, Any]:
             placeholder="A sentence in any language",
             lines=2,
             scale=4,
+            min_width=300,
             elem_id="neighbours-query",
         )
         with gradio.Column(scale=1, min_width=160):
