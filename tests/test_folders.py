@@ -108,7 +108,10 @@ def test_modules_of_a_sentence_transformers_model_are_downloaded(tmp_path, monke
         ("modls/english/", "There is no folder modls; did you mean 'models'?"),
         ("runs/donne", "There is no folder runs/donne; did you mean 'done'?"),
         ("runs/metaxlm-tiny-meta", "Make it first: isoglot pretrain metaxlm-tiny-meta"),
-        ("runs/metaxlm-tiny-meta/model", "Make it first: isoglot pretrain metaxlm-tiny-meta"),
+        (
+            "runs/metaxlm-tiny-meta/model",
+            "There is no folder runs/metaxlm-tiny-meta/model. Make it first: isoglot pretrain meta",
+        ),
         ("runs/ablations/xlm-k-oe", "Make it first: isoglot pretrain ablations/xlm-k-oe"),
         ("runs/stopped", "the run has not finished. Continue it with isoglot pretrain --resume"),
         ("done", "Did you mean runs/done?"),

@@ -187,11 +187,11 @@ def _no_model_in(folder: Path) -> str:
 
 def no_folder(path: Path, recipe: str = "") -> str:
     """A sentence on a path that does not exist: the recipe that makes it, or near names."""
+    if recipe:
+        return f"There is no folder {path}. Make it first: isoglot pretrain {recipe}."
     there = next(folder for folder in path.parents if folder.is_dir())
     missing = path.relative_to(there).parts[0]
     sentence = f"There is no folder {there / missing}"
-    if recipe:
-        return f"{sentence}. Make it first: isoglot pretrain {recipe}."
     names = [entry.name for entry in _folders_in(there) if not entry.name.startswith(".")]
     if names:
         sentence += f"; {nearest(missing, names)}"

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
+import typer.main
 
-from isoglot.cli import main
+from isoglot.cli import app, load_commands, main
 from tests.tiny_corpus import LANGUAGES, write_raw
 
 if TYPE_CHECKING:
@@ -38,6 +39,24 @@ stages:
       text: {objectives: [mlm], unit: sentence}
       parallel: {objectives: [tlm]}
 """
+
+
+SILENT = {
+    *(f"show {what}" for what in ("recipes", "objectives", "streams", "tasks", "protocols")),
+    *("show recipe", "show protocol", "show objective", "show template", "show model"),
+}
+"""Commands that write nothing."""
+
+
+def all_commands() -> set[str]:
+    """Every command with its group: `evaluate`, `knowledge link`."""
+    load_commands()
+    command = typer.main.get_command(app)
+    found = set()
+    for name, one in command.commands.items():  # type: ignore[attr-defined]
+        inner = getattr(one, "commands", None)
+        found |= {name} if inner is None else {f"{name} {other}" for other in inner}
+    return found
 
 
 @dataclass(frozen=True)
@@ -79,3 +98,20 @@ def raw(workdir) -> Path:
     (workdir / "prepare.yaml").write_text(PREPARE, encoding="utf-8")
     (workdir / "few.yaml").write_text(FEW_STEPS, encoding="utf-8")
     return workdir
+
+
+@pytest.fixture(scope="module")
+def tiny_model(corpus, tmp_path_factory) -> Path:
+    """An encoder of one layer with the tokenizer of `corpus`, shared: do not write into it."""
+    import torch
+
+    from isoglot.models.config import ModelConfig
+    from isoglot.models.encoder import Encoder
+    from isoglot.models.export import export_encoder
+
+    torch.manual_seed(0)
+    settings = ModelConfig(size="tiny", num_layers=1, hidden_size=32, num_heads=2, max_positions=40)
+    encoder = Encoder.build(settings, corpus.vocabulary)
+    folder: Path = tmp_path_factory.mktemp("tiny") / "model"
+    export_encoder(encoder, folder, tokenizer_folder=corpus.tokenizer_folder, card="")
+    return folder

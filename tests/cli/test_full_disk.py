@@ -22,14 +22,12 @@ import torch
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
 from isoglot.models.export import export_encoder
-from tests.cli.conftest import FEW_STEPS, PREPARE, CommandOutput
+from tests.cli.conftest import FEW_STEPS, PREPARE, SILENT, CommandOutput, all_commands
 from tests.cli.test_knowledge import PREPARE as PREPARE_WIKI
 from tests.cli.test_translate import FEW as TRANSLATION
 from tests.corpus.knowledge.small_dumps import write_dumps
 from tests.models.transplant.tiny_tokenizers import model_for, of_words
 from tests.tiny_corpus import words, write_raw
-
-pytestmark = pytest.mark.slow
 
 SHORT = ("--protocol", "testbed", "--set", "epochs=1", "--set", "max_train_examples=16")
 COMMANDS: dict[str, str] = {
@@ -53,7 +51,22 @@ COMMANDS: dict[str, str] = {
     "show corpus": "show corpus CORPUS --html disk/corpus.html",
     "translate": "translate translator --from aa --to bb -r reference.txt -o disk/results.json",
     "demo": "demo -o disk/demo",
+    "adapt": "adapt model --text en=sw.txt -o disk/adapted --dry-run",
+    "align": "align en-sw.tsv -m model -o disk/links --words-out disk/words",
+    "mine": "mine en.txt sw.txt -m model -o disk/pairs.tsv --threshold 0 --vectors disk/vectors",
+    "export": "export model -f sentence-transformers,onnx --to disk/exported",
+    "knowledge graph": "knowledge graph graph.yaml -o disk/graph",
+    "knowledge heldout": "knowledge heldout KNOWING -o disk/heldout",
+    "analyze transfer": "analyze transfer run -s aa -o disk/transfer.svg",
 }
+ELSEWHERE = {"fetch": "tests/fetching/test_download.py"}
+"""Commands that need more than a folder, and the file that tests them."""
+ONCE = ("demo", "adapt")
+"""Commands that take minutes, and write what the others do."""
+
+
+def test_every_command_that_writes_is_tried():
+    assert {*COMMANDS, *ELSEWHERE} == all_commands() - SILENT
 
 
 @contextlib.contextmanager
@@ -91,6 +104,9 @@ def inputs(corpus, tmp_path_factory) -> Path:
     (folder / "en.txt").write_text("the house\n")
     (folder / "sw.txt").write_text("nyumba kubwa. nyumba!\n")
     (folder / "reference.txt").write_text("a b c d\n")
+    (folder / "en-sw.tsv").write_text("kalo mitu\tsera lo\nlo\tka\n")
+    (folder / "graph.yaml").write_text("graphs: {mine: {files: [names.tsv]}}\n")
+    (folder / "names.tsv").write_text("Q1\ten\tKenya\nQ1\tde\tKenia\n")
     write_dumps(folder / "dumps")
     return folder
 
@@ -119,7 +135,9 @@ def more_inputs(inputs, corpus) -> Path:
 
 
 @pytest.fixture
-def run(isoglot, more_inputs, corpus, tmp_path, monkeypatch) -> Callable[..., CommandOutput]:
+def run(
+    isoglot, more_inputs, corpus, knowing, tmp_path, monkeypatch
+) -> Callable[..., CommandOutput]:
     """Runs a command of `COMMANDS` in a folder with everything that it reads."""
     for path in more_inputs.iterdir():
         (tmp_path / path.name).symlink_to(path)
@@ -128,7 +146,8 @@ def run(isoglot, more_inputs, corpus, tmp_path, monkeypatch) -> Callable[..., Co
 
     def typed(command: str) -> Any:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"kalo mitu.\n")))
-        return isoglot(*COMMANDS[command].replace("CORPUS", str(corpus.folder)).split())
+        arguments = COMMANDS[command].replace("CORPUS", str(corpus.folder))
+        return isoglot(*arguments.replace("KNOWING", str(knowing.folder)).split())
 
     return typed
 
@@ -139,12 +158,13 @@ def clear(folder: Path) -> None:
     shutil.copytree(folder / "wiki", folder / "disk/corpus")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_full_disk_is_a_sentence(command, run, tmp_path):
     if command == "prepare":
         shutil.rmtree(tmp_path / "disk/corpus")
     sizes = [1]
-    if command != "demo":  # takes minutes, and writes what the others do
+    if command not in ONCE:
         there = set(files(tmp_path))
         said = run(command)
         assert said.code == 0, said.err
@@ -165,7 +185,7 @@ def test_a_full_disk_is_a_sentence(command, run, tmp_path):
         assert "disk/" in sentence or tempfile.gettempdir() in sentence
         left = [path for path in files(tmp_path) if is_temporary(path)]
         assert left == [], (size, sentence)
-    if command != "demo":
+    if command not in ONCE:
         said = run(command)
         assert said.code == 0, said.err
 

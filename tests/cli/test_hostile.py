@@ -7,12 +7,10 @@ import shutil
 import sys
 
 import pytest
-import torch
 
-from isoglot.models.config import ModelConfig
-from isoglot.models.encoder import Encoder
-from isoglot.models.export import export_encoder
+from tests.cli.conftest import all_commands
 from tests.cli.hostile import add_code, change_json, mutations, pickle_behind_index, pickle_weights
+from tests.cli.test_names import MODELS
 
 PREPARE = """\
 sources:
@@ -39,32 +37,27 @@ COMMANDS = {
     "grow": ("vocabulary", "grow", "evil", "--words", "words.txt", "--out", "new"),
     "translate": ("translate", "evil", "--from", "aa", "--to", "bb"),
     "export": ("export", "evil", "--format", "sentence-transformers", "--to", "new"),
+    "export onnx": ("export", "evil", "--format", "onnx", "--to", "new"),
     "show": ("show", "model", "evil"),
+    "align": ("align", "aa-bb.tsv", "--model", "evil", "--out", "links"),
+    "mine": ("mine", "text.txt", "words.txt", "--model", "evil", "--out", "pairs.tsv"),
+    "adapt": ("adapt", "evil", "--text", "en=text.txt", "--out", "new", "--dry-run"),
+    "study": ("study", "few.yaml", "--corpus", "tiny", "--tasks", "testbed-nli", "--protocol",
+              "testbed", "--seeds", "1", "--out", "run"),
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def good(corpus, tmp_path_factory):
-    """A tiny encoder of one layer."""
-    torch.manual_seed(0)
-    settings = ModelConfig(size="tiny", num_layers=1, hidden_size=32, num_heads=2, max_positions=40)
-    encoder = Encoder.build(settings, corpus.vocabulary)
-    folder = tmp_path_factory.mktemp("good") / "model"
-    export_encoder(encoder, folder, tokenizer_folder=corpus.tokenizer_folder, card="")
-    return folder
-
-
 @pytest.fixture
-def evil(good, corpus, workdir):
+def evil(tiny_model, corpus, workdir):
     """A copy of the model, to damage, in a folder with all that the commands read."""
-    shutil.copytree(good, workdir / "good")
+    shutil.copytree(tiny_model, workdir / "good")
     (workdir / "tiny").symlink_to(corpus.folder)
     (workdir / "text.txt").write_text("ka lo mitu.\nsera ka lo.\n" * 30)
     (workdir / "words.txt").write_text("nyumba\n")
     (workdir / "aa-bb.tsv").write_text("ka lo\tmitu sera\nlo ka\tsera\n")
     (workdir / "prepare.yaml").write_text(PREPARE)
     (workdir / "few.yaml").write_text(TRAIN)
-    return shutil.copytree(good, workdir / "evil")
+    return shutil.copytree(tiny_model, workdir / "evil")
 
 
 @pytest.fixture
@@ -72,13 +65,20 @@ def run(isoglot, monkeypatch, workdir):
     """Runs a command that is answered `y` if it asks, in a folder without earlier outputs."""
 
     def call(command: str):
-        for name in ("new", "run", "corpus", "results.json", "r.json"):
+        outputs = ("new", "run", "corpus", "results.json", "r.json", "links", "pairs.tsv")
+        for name in outputs:
             place = workdir / name
             shutil.rmtree(place, ignore_errors=True) if place.is_dir() else place.unlink(True)
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"y\n" * 50)))
         return isoglot(*COMMANDS[command])
 
     return call
+
+
+def test_every_command_that_reads_a_model_is_tried():
+    calls = {" ".join(words[:2]) for words in COMMANDS.values()}
+    called = {name for name in all_commands() if any(f"{x} ".startswith(f"{name} ") for x in calls)}
+    assert called == set(MODELS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -88,7 +88,7 @@ def test_code_of_a_folder_never_runs(evil, workdir, run, command):
     said = run(command)
     assert not marker.exists()
     assert said.code == 1, said.out + said.err
-    assert said.err.startswith("isoglot: ") or command == "prepare"
+    assert any(line.startswith("isoglot: ") for line in said.err.splitlines())
     assert "[y/N]" not in said.out + said.err
 
 
@@ -104,7 +104,8 @@ def test_code_is_not_needed_for_a_known_architecture(evil, workdir, run, command
 
 @pytest.mark.parametrize("change", [pickle_weights, pickle_behind_index])
 @pytest.mark.parametrize(
-    "command", ["evaluate", "finetune", "pretrain", "transplant", "trim", "show"]
+    "command",
+    ["evaluate", "finetune", "pretrain", "transplant", "trim", "show", "align", "mine", "adapt"],
 )
 def test_no_pickle_is_read(evil, workdir, run, command, change):
     marker = workdir / "ran"
@@ -127,15 +128,17 @@ def test_no_pickle_is_read(evil, workdir, run, command, change):
         ("trim", ("tokenizer", "weights"), 1),
         ("prepare", ("tokenizer",), 1),
         ("show", ("weights", "index"), 1),
+        ("align", ("config", "weights", "index"), 3),
+        ("mine", ("config", "weights", "index"), 3),
     ],
 )
-def test_no_damaged_folder_ends_in_a_traceback(evil, good, run, command, files, every, recwarn):
+def test_no_damaged_folder_ends_in_a_traceback(evil, workdir, run, command, files, every, recwarn):
     """Each mutation is refused in a sentence or leaves a model that works; nothing else."""
     outcomes, failed = {0: 0, 1: 0}, []
     chosen = [found for found in mutations().items() if found[0].startswith(files)][::every]
     for name, change in chosen:
         shutil.rmtree(evil)
-        shutil.copytree(good, evil)
+        shutil.copytree(workdir / "good", evil)
         change(evil)
         try:
             said = run(command)

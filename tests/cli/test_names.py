@@ -6,9 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-import typer.main
 
-from isoglot.cli import app, load_commands
+from tests.cli.conftest import all_commands
 
 MODELS = {
     "adapt": ["MODEL", "--text", "en=aa-bb.tsv", "--out", "new"],
@@ -66,13 +65,7 @@ def files(workdir, corpus) -> Path:
 
 
 def test_every_command_is_tried():
-    load_commands()
-    command = typer.main.get_command(app)
-    found = set()
-    for name, one in command.commands.items():  # type: ignore[attr-defined]
-        inner = getattr(one, "commands", None)
-        found |= {name} if inner is None else {f"{name} {other}" for other in inner}
-    assert {*MODELS, *RUNS, *CORPORA, *OTHERS} == found
+    assert {*MODELS, *RUNS, *CORPORA, *OTHERS} == all_commands()
 
 
 @pytest.mark.parametrize("command", MODELS)

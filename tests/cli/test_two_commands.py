@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
 from isoglot import cli
 from isoglot.locks import lock_file, lock_folder
-from tests.cli.conftest import FEW_STEPS
+from tests.cli.conftest import SILENT, all_commands
 from tests.corpus.knowledge.small_dumps import write_dumps
+
+
+def lock_saved(path: Path) -> AbstractContextManager[None]:
+    """The lock of a fine-tuned model, which is a folder in the one that is named."""
+    return lock_file(path / "testbed-nli-zero-shot-from-en-testbed-seed-0")
+
 
 COMMANDS = {
     "prepare": (lock_folder, "prepare prepare.yaml -o out"),
@@ -26,7 +33,38 @@ COMMANDS = {
     "transplant": (lock_file, "transplant model -t tokenizer -o out"),
     "vocabulary grow": (lock_file, "vocabulary grow model --words words.txt -o out"),
     "vocabulary trim": (lock_file, "vocabulary trim model --text words.txt -o out"),
+    "adapt": (lock_folder, "adapt model --text en=words.txt -o out"),
+    "align": (lock_file, "align aa-bb.tsv --model model -o out"),
+    "mine": (lock_file, "mine words.txt words.txt --model model -o out"),
+    "export": (lock_file, "export model -f sentence-transformers --to out"),
+    "knowledge graph": (lock_folder, "knowledge graph graph.yaml -o out"),
+    "knowledge heldout": (lock_folder, "knowledge heldout KNOWING -o out"),
+    "knowledge link": (lock_folder, "knowledge link tables -c out"),
+    "evaluate": (
+        lock_file,
+        "evaluate model --tasks mlama --data data -o new/results.json --save-predictions out",
+    ),
+    "finetune": (
+        lock_saved,
+        "finetune model --tasks testbed-nli --protocol testbed -o results.json --save-models out",
+    ),
 }
+WAITING = {
+    "report": "test_pages_that_are_written_at_once_wait_for_each_other",
+    "analyze plot": "the same function writes it",
+    "analyze transfer": "the same function writes it",
+    "show corpus": "test_pages_that_are_written_at_once_wait_for_each_other",
+    "translate": "test_scores_of_commands_that_run_at_once_are_all_kept",
+    "cooccurrence count": "the counts of the other command are used",
+    "cooccurrence phrases": "the phrases of the other command are used",
+    "fetch": "files that are there are not fetched again",
+}
+"""Commands that wait for another one, and why that is right."""
+
+
+def test_every_command_that_writes_is_tried():
+    assert {*COMMANDS, *WAITING} == all_commands() - SILENT
+    assert not set(COMMANDS) & set(WAITING)
 
 
 @contextmanager
@@ -49,20 +87,38 @@ def another_command(lock, path: Path) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_second_is_refused(command, isoglot, raw, corpus):
-    lock, arguments = COMMANDS[command]
-    (raw / "few.yaml").write_text(FEW_STEPS, encoding="utf-8")
-    (raw / "words.txt").write_text("house\n", encoding="utf-8")
+@pytest.fixture
+def files(raw, knowing, tiny_model) -> Path:
+    """A folder with what the commands read."""
+    (raw / "model").symlink_to(tiny_model)
+    (raw / "words.txt").write_text("house\nnyumba\n", encoding="utf-8")
+    (raw / "aa-bb.tsv").write_text("ka lo\tmitu\n", encoding="utf-8")
+    (raw / "graph.yaml").write_text("graphs: {mine: {files: [names.tsv]}}\n", encoding="utf-8")
+    (raw / "names.tsv").write_text("Q1\ten\tKenya\nQ1\tde\tKenia\n", encoding="utf-8")
     write_dumps(raw / "dumps")
-    with another_command(lock, raw / "out"):
-        before = sorted(path.name for path in raw.rglob("*"))
-        said = isoglot(*arguments.replace("CORPUS", str(corpus.folder)).split())
+    facts = raw / "data/mlama1.1/en"
+    facts.mkdir(parents=True)
+    (facts / "templates.jsonl").write_text('{"relation": "P36", "template": "[X] [Y] ."}')
+    (facts / "P36.jsonl").write_text('{"uuid": "1", "sub_label": "kalo", "obj_label": "x"}')
+    return raw
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_second_is_refused(command, isoglot, files, corpus, knowing):
+    lock, arguments = COMMANDS[command]
+    for word, folder in {"CORPUS": corpus.folder, "KNOWING": knowing.folder}.items():
+        arguments = arguments.replace(word, str(folder))
+    if command == "knowledge link":
+        shutil.copytree(corpus.folder, files / "out")
+        assert isoglot("knowledge", "graph", "graph.yaml", "--out", "tables").code == 0
+    with another_command(lock, files / "out"):
+        before = sorted(path.name for path in files.rglob("*"))
+        said = isoglot(*arguments.split())
         assert said.code == 1, said
-        assert "out is being written by another command: `" in said.err
+        assert "is being written by another command: `" in said.err
         assert f"process {os.getpid()} on" in said.err
         assert "Traceback" not in said.err
-        assert sorted(path.name for path in raw.rglob("*")) == before
+        assert sorted(path.name for path in files.rglob("*")) == before
 
 
 def test_pages_that_are_written_at_once_wait_for_each_other(isoglot, workdir, corpus):

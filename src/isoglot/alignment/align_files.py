@@ -80,15 +80,15 @@ def align_files(
     pairs = PairFiles(files, note=note)
     languages = languages or pairs.languages()
     split = _word_splitter(languages, pretokenize)
-    aligner = load_aligner(model, config, languages=languages, note=note)
-    total = pairs.num_lines()
-    if progress is not None:
-        progress("align", 0, total)
     done = num_links = num_cut = 0
-    started = time.monotonic()
     with ExitStack() as stack:
         stream = _output(stack, out)
         words_stream = None if words is None else _output(stack, words)
+        aligner = load_aligner(model, config, languages=languages, note=note)
+        total = pairs.num_lines()
+        if progress is not None:
+            progress("align", 0, total)
+        started = time.monotonic()
         for block in aligned_blocks(aligner, map(split, pairs)):
             lines = "".join([f"{pharaoh(links)}\n" for links in block.links])
             stream.write(lines.encode())

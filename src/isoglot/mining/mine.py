@@ -85,15 +85,15 @@ def mine(
     """
     config = config or MineConfig()
     told = pass_on_once(note)
-    encoder = SentenceEncoder(
-        model_folder(model),
-        with_languages=config.language_embeddings,
-        encode_type=config.encode_type,
-        note=told,
-    )
-    encoder.require_languages(languages)
     codes = (None, None) if languages is None else tuple(map(canonical, languages))
     with _work_folder(out, vectors) as folder:
+        encoder = SentenceEncoder(
+            model_folder(model),
+            with_languages=config.language_embeddings,
+            encode_type=config.encode_type,
+            note=told,
+        )
+        encoder.require_languages(languages)
         sides = _read_sides(first, second, config, note)
         one, other = (
             _encode(side, encoder, code, folder / name, config, progress)

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from isoglot.atomic import replace_folder
+from isoglot.atomic import replace_folder, write_errors
 from isoglot.errors import ModelError, library_errors
 from isoglot.models.encoder import position_range
 from isoglot.models.export import TOKENIZER_FILES
@@ -130,6 +130,7 @@ def _write(encoder: _OnnxEncoder, file: Path) -> None:
             f"A {kind} model could not be converted to ONNX",
             "Export it as transformers or sentence-transformers.",
         ),
+        write_errors(file),
         _quiet(),
     ):
         torch.onnx.export(

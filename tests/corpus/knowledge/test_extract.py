@@ -204,7 +204,7 @@ def test_bad_input_is_refused(dumps, tmp_path):
     refused("empty.xml: has no readable records", wikipedia={"en": ("empty.xml",)})
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes").write_text("keep me")
-    with pytest.raises(CorpusError, match="holds no extracted dumps"):
+    with pytest.raises(CorpusError, match="holds no tables of knowledge"):
         extract(CONFIG, tmp_path / "mine", base=dumps)
 
 

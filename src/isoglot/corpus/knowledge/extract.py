@@ -22,19 +22,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 from isoglot.atomic import PARTIAL, replace_file, write_bytes, write_errors, write_text
 from isoglot.corpus.engine.runner import LOCAL, TaskCache, no_progress, run_tasks
 from isoglot.corpus.knowledge.extract_plan import (
-    WORK,
     Planner,
     SliceTask,
     digest_of,
     has_wikipedia,
     run_slice,
 )
-from isoglot.corpus.knowledge.extract_tables import COUNTS
+from isoglot.corpus.knowledge.extract_tables import COUNTS, WORK, claim
 from isoglot.corpus.knowledge.markup.localized import WIKIPEDIAS
 from isoglot.corpus.knowledge.wikipedia import PagesTask
 from isoglot.errors import CorpusError, RecipeError, nearest
 from isoglot.languages import from_wikipedia, is_language
-from isoglot.locks import has_files, lock_folder
+from isoglot.locks import lock_folder
 from isoglot.ranges import Range, check_ranges
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def _extract(
     report: Progress,
 ) -> dict[str, Any]:
     output = planner.output
-    _claim(output)
+    claim(output)
     tasks = _plan(config, languages, planner, report)
     _clear(output, tasks)
     joined = frozenset(code for code in config.wikipedia if _is_joined(output, code, tasks))
@@ -156,17 +155,6 @@ def _check(config: ExtractConfig) -> tuple[str, ...]:
                 f"{language!r} is no language with a Wikipedia; {nearest(language, WIKIPEDIAS)}"
             )
     return languages
-
-
-def _claim(output: Path) -> None:
-    """Makes the output folder; refuses one with other content."""
-    ours = (output / WORK).is_dir() or (output / COUNTS).is_file()
-    if not ours and has_files(output):
-        raise CorpusError(
-            f"{output}: is not empty and holds no extracted dumps. Choose another output folder."
-        )
-    with write_errors(output):
-        (output / WORK).mkdir(parents=True, exist_ok=True)
 
 
 def _plan(

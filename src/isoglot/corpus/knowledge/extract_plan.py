@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isoglot.corpus.knowledge.dump_files import FileSlice, split_file
+from isoglot.corpus.knowledge.extract_tables import WORK
 from isoglot.corpus.knowledge.markup.localized import WIKIPEDIAS
 from isoglot.corpus.knowledge.mediawiki import Site, read_site
 from isoglot.corpus.knowledge.wikidata import TABLES, EntitiesTask, extract_entities
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 FORMAT = 4
 """Raised when the same dumps would give other tables or counts."""
-WORK = ".work"
-"""Folder of task records, indexes and text that is not joined yet."""
 _EDGE_BYTES = 1 << 16
 
 

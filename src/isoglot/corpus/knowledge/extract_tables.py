@@ -20,14 +20,29 @@ from isoglot import json_text
 from isoglot.atomic import replace_file, write_errors
 from isoglot.errors import CorpusError, nearest
 from isoglot.languages import find, from_wikipedia
+from isoglot.locks import has_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 COUNTS = "counts.json"
+WORK = ".work"
+"""Folder of task records, indexes and text that is not joined yet."""
 _BATCH_ROWS = 50_000
 _MAX_FAULTS = 20
 _AGAIN = "Run isoglot knowledge extract."
+
+
+def claim(output: Path) -> None:
+    """Mark a folder as one of tables, also of interrupted ones; refuses one with other content."""
+    ours = (output / WORK).is_dir() or (output / COUNTS).is_file()
+    if not ours and has_files(output):
+        raise CorpusError(
+            f"{output}: is not empty and holds no tables of knowledge. Choose another output "
+            "folder."
+        )
+    with write_errors(output):
+        (output / WORK).mkdir(parents=True, exist_ok=True)
 
 
 class ParquetTable:

@@ -20,6 +20,7 @@ from isoglot.atomic import write_text
 from isoglot.corpus.knowledge.store import row_range
 from isoglot.corpus.tokenization.vocabulary import open_tokenizer
 from isoglot.errors import CorpusError
+from isoglot.locks import lock_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +44,13 @@ def write_heldout_files(
     A file has at most `max_examples` queries, evenly spaced, and at least `candidates` candidates,
     if as many entities are described in the other language.
     """
+    with lock_folder(out):
+        return _write_files(corpus, out, max_examples, candidates)
+
+
+def _write_files(
+    corpus: Corpus, out: Path, max_examples: int, candidates: int
+) -> dict[str, dict[str, int]]:
     knowledge = corpus.knowledge
     decode = _Decoder(corpus, knowledge)
     counts: dict[str, dict[str, int]] = {"entity-linking": {}, "object-entailment": {}}

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from isoglot.atomic import replace_file, write_errors, write_json
-from isoglot.corpus.knowledge.extract_tables import COUNTS, ParquetTable
+from isoglot.corpus.knowledge.extract_tables import COUNTS, ParquetTable, claim
 from isoglot.corpus.knowledge.graph.graph import Fact, Graph, item_number, relation_numbers
 from isoglot.corpus.knowledge.graph.readers import READERS, GraphFormat
 from isoglot.corpus.knowledge.store_writer import are_facts_held_out
@@ -32,6 +32,7 @@ from isoglot.corpus.reading.sources import expand_patterns
 from isoglot.errors import CorpusError, RecipeError
 from isoglot.folders import with_home
 from isoglot.languages import canonical
+from isoglot.locks import lock_folder
 from isoglot.ranges import Range, Seed, check_ranges
 
 if TYPE_CHECKING:
@@ -83,11 +84,13 @@ def write_graph_tables(
     output = Path(output)
     if not config.graphs:
         raise RecipeError("graphs: there are none. Name at least one graph and its files.")
-    if output.exists() and not (output / COUNTS).is_file() and any(output.iterdir()):
-        raise CorpusError(
-            f"{output}: is not empty and holds no tables. Choose another output folder."
-        )
-    graph = _read(config, Path(base))
+    with lock_folder(output):
+        claim(output)
+        return _write_tables(config, output, Path(base))
+
+
+def _write_tables(config: GraphConfig, output: Path, base: Path) -> dict[str, Any]:
+    graph = _read(config, base)
     kept = _kept_names(graph, config)
     if not kept:
         raise CorpusError(
