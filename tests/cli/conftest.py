@@ -46,6 +46,8 @@ SILENT = {
     *("show recipe", "show protocol", "show objective", "show template", "show model"),
 }
 """Commands that write nothing."""
+SERVING = {"explore"}
+"""Commands that serve a page until Ctrl-C: tests/explore."""
 
 
 def all_commands() -> set[str]:

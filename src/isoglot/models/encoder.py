@@ -205,8 +205,8 @@ class Encoder(nn.Module):
         if length > self.max_positions:
             raise ModelError(
                 f"Sequences of {length} tokens do not fit this model, which has "
-                f"{self.max_positions} positions. Shorten them or raise model.max_positions "
-                "of a model trained from scratch."
+                f"{self.max_positions} positions. Set batch.row_length to {self.max_positions} or "
+                "less, or raise model.max_positions of a model trained from scratch."
             )
 
     @override
