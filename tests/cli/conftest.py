@@ -43,7 +43,7 @@ stages:
 
 SILENT = {
     *(f"show {what}" for what in ("recipes", "objectives", "streams", "tasks", "protocols")),
-    *("show recipe", "show protocol", "show objective", "show template", "show model"),
+    *("show recipe", "show protocol", "show objective", "show template", "show model", "watch"),
 }
 """Commands that write nothing."""
 SERVING = {"explore"}

@@ -49,6 +49,7 @@ COMMANDS: dict[str, str] = {
     "report": "report run -o disk/report.html --markdown disk/a.md --latex disk/a.tex",
     "analyze plot": "analyze plot run --metric mlm/loss -o disk/figure.svg",
     "show corpus": "show corpus CORPUS --html disk/corpus.html",
+    "show batch": "show batch few.yaml --corpus CORPUS --html disk/batch.html",
     "translate": "translate translator --from aa --to bb -r reference.txt -o disk/results.json",
     "demo": "demo -o disk/demo",
     "adapt": "adapt model --text en=sw.txt -o disk/adapted --dry-run",

@@ -15,6 +15,7 @@ MODELS = {
     "finetune": ["MODEL", "--tasks", "testbed-nli", "--protocol", "testbed"],
     "translate": ["MODEL", "--from", "aa", "--to", "bb"],
     "align": ["aa-bb.tsv", "--model", "MODEL"],
+    "explore": ["MODEL", "--no-browser", "--port", "0"],
     "export": ["MODEL", "--format", "sentence-transformers", "--to", "new"],
     "mine": ["aa-bb.tsv", "aa-bb.tsv", "--model", "MODEL", "--out", "pairs.tsv"],
     "show model": ["MODEL"],
@@ -29,11 +30,13 @@ RUNS = {
     "analyze plot": ["RUN"],
     "analyze transfer": ["RUN"],
     "report": ["RUN"],
+    "watch": ["RUN", "--once"],
 }
 CORPORA = {
     "pretrain": ["tiny", "--corpus", "CORPUS"],
     "study": ["tiny", "--corpus", "CORPUS", "--tasks", "testbed-nli", "--protocol", "testbed"],
     "show corpus": ["CORPUS"],
+    "show batch": ["tiny", "--corpus", "CORPUS"],
     "cooccurrence count": ["CORPUS"],
     "cooccurrence phrases": ["CORPUS", "--out", "phrases.npy"],
     "knowledge link": ["tables", "--corpus", "CORPUS"],

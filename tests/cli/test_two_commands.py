@@ -54,6 +54,7 @@ WAITING = {
     "analyze plot": "the same function writes it",
     "analyze transfer": "the same function writes it",
     "show corpus": "test_pages_that_are_written_at_once_wait_for_each_other",
+    "show batch": "the same function writes it",
     "translate": "test_scores_of_commands_that_run_at_once_are_all_kept",
     "cooccurrence count": "the counts of the other command are used",
     "cooccurrence phrases": "the phrases of the other command are used",
