@@ -159,3 +159,16 @@ def test_signals_outside_of_training_end_the_process_unless_another_one_has_fail
         lost = Loss(rank=1, host="b", stopped=True)
         with pytest.raises(SystemExit):
             send(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(("exit_code", "kept"), [(1, signal.SIG_IGN), (None, signal.SIG_DFL)])
+def test_a_launchers_signal_does_not_come_before_the_sentence(exit_code, kept):
+    """torchrun sends SIGTERM to a process that is about to print why another one has ended."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        with pytest.raises(InterruptedRunError), exit_at_signals():
+            raise InterruptedRunError("Rank 1 has ended.", exit_code=exit_code)
+        assert signal.getsignal(signal.SIGTERM) == kept
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)

@@ -34,7 +34,8 @@ def exit_at_signals() -> Iterator[None]:
 
     There is nothing to save: no step was taken yet, or the last one has a checkpoint. Locks are
     released. Ctrl-C interrupts, as everywhere. A launcher also sends SIGTERM when another process
-    has failed: that one's end is told by `liveness.py`, and is no stop.
+    has failed: that one's end is told by `liveness.py`, and is no stop. After the block such a
+    signal is ignored, so that the sentence about the other process is printed before this one ends.
     """
 
     def end(_: int, __: FrameType | None) -> None:
@@ -48,6 +49,10 @@ def exit_at_signals() -> Iterator[None]:
     before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGUSR1)}
     try:
         yield
+    except InterruptedRunError as error:
+        if error.exit_code is not None:  # the command ends with it at once
+            before = dict.fromkeys(before, signal.SIG_IGN)
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
