@@ -107,7 +107,7 @@ def test_the_order_of_examples_is_in_the_fingerprint():
     orders = [("examples", 8), ("blocks", 8), ("blocks", 4)]
     for shuffle, number in orders:
         streams = {
-            name: replace(stream, shuffle=shuffle, shuffle_blocks=number)  # type: ignore[arg-type]
+            name: replace(stream, shuffle=shuffle, shuffle_blocks=number)
             for name, stream in recipe.stages[0].streams.items()
         }
         stages = (replace(recipe.stages[0], streams=streams), *recipe.stages[1:])
