@@ -1,6 +1,6 @@
 """Draws the figures of the objectives, docs/images/objectives/*.svg, from batches of the testbed.
 
-    python docs/figures.py [NAME...]
+    python docs/figures.py
 
 For each objective a recipe below is opened on a small generated corpus in Arabic, Chinese, English
 and German; the figure is one draw of its first micro-batch, chosen by its length. A test draws all
@@ -10,7 +10,6 @@ figures again and compares the files.
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -21,7 +20,7 @@ from rich.console import Console
 from isoglot import yaml_text
 from isoglot.corpus import Corpus
 from isoglot.demo.testbed_corpus import generated_corpus
-from isoglot.explore.batch_figure import draw_figure, pairs_figure
+from isoglot.explore.batch_figure import draw_figure, pairs_figure, row_figure
 from isoglot.explore.drawn_batch import decode_batch
 from isoglot.explore.stage_batches import open_stage
 from isoglot.objectives import find_objective
@@ -117,19 +116,46 @@ def draw(name: str, corpus: Corpus) -> str:
     return draw_figure(drawn, chosen, label=label).svg()
 
 
+def draw_packing(corpus: Corpus) -> str:
+    """The SVG of a row that holds sequences of several objectives."""
+    objectives = {"mlm": MASKS, "tlm": MASKS, "camlm": {"rate": 0.3}}
+    streams = {
+        "text": {**TEXT, "objectives": ["mlm"], "share": 0.4},
+        "parallel": {**PAIRS, "objectives": ["tlm", "camlm"], "share": 0.6},
+    }
+    stage = open_stage(_recipe(streams, objectives, row_length=44), corpus)
+    rows = decode_batch(stage.micro_batch(), stage).rows
+    mixed = [row for row in rows if len({one.objective for one in row.sequences}) == 3]
+    chosen = min(mixed, key=lambda row: (abs(row.padding - 2), len(row.sequences), row.number))
+    label = (
+        "A row with sequences of three objectives, and its attention mask: none attends to another."
+    )
+    return row_figure(chosen, label=label).svg()
+
+
 def recipe_of(drawing: Drawing, corpus: Corpus) -> Any:
     """The recipe that a figure is drawn from."""
     objectives = {name: dict(settings) for name, settings in drawing.objectives.items()}
     if "distill" in objectives:
         objectives["distill"]["teacher"] = str(corpus.folder.parent / "teacher")
     stream = {**drawing.settings, "objectives": list(objectives)}
+    return _recipe({drawing.stream: stream}, objectives, decoder=drawing.decoder)
+
+
+def _recipe(
+    streams: dict[str, Any],
+    objectives: dict[str, Any],
+    *,
+    row_length: int = 64,
+    decoder: bool = False,
+) -> Any:
     model = {"size": "tiny", "max_positions": 128}
     written = {
         "name": "figure",
-        "model": {**model, "decoder": {}} if drawing.decoder else model,
-        "batch": {"row_length": 64, "rows": 32, "micro_rows": 32},
+        "model": {**model, "decoder": {}} if decoder else model,
+        "batch": {"row_length": row_length, "rows": 32, "micro_rows": 32},
         "objectives": objectives,
-        "stages": [{"steps": 1, "streams": {drawing.stream: stream}}],
+        "stages": [{"steps": 1, "streams": streams}],
     }
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "figure.yaml"
@@ -149,14 +175,15 @@ def _choose(drawn: DrawnBatch, drawing: Drawing) -> int:
     return min(tokens, key=lambda d: (abs(tokens[d] - drawing.tokens) - 2 * len(kinds[d]), d))
 
 
-def main(names: list[str]) -> None:
-    """Write the figures, all or those named."""
+def main() -> None:
+    """Write all figures."""
     with tempfile.TemporaryDirectory() as folder:
         corpus = make_corpus(Path(folder))
         FOLDER.mkdir(parents=True, exist_ok=True)
-        for name in names or DRAWINGS:
+        for name in DRAWINGS:
             (FOLDER / f"{name}.svg").write_text(draw(name, corpus), encoding="utf-8")
+        (FOLDER / "packing.svg").write_text(draw_packing(corpus), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -30,7 +30,9 @@ def _page(name: str) -> str:
 
 def _figure(name: str) -> str:
     svg = (_ROOT / "docs" / name).read_text(encoding="utf-8").strip()
-    svg = svg.replace('class="ig-svg ig-alone"', 'class="ig-svg"', 1)
+    # on a phone the figure scrolls: its text would be too small
+    on_page = 'class="ig-svg" style="min-width:620px;height:auto"'
+    svg = svg.replace('class="ig-svg ig-alone"', on_page, 1)
     return f'<div style="overflow-x:auto">{svg}</div>'
 
 

@@ -12,14 +12,14 @@ import numpy as np
 
 from isoglot.explore.batch_html import PALETTE
 from isoglot.explore.batch_svg import compact_matrix, matrix_block, sequence_block
-from isoglot.explore.drawn_batch import attention, cross_attention
+from isoglot.explore.drawn_batch import DrawnToken, attention, cross_attention
 from isoglot.explore.svg_figure import Block, Figure
 from isoglot.objectives.neighbours import find_neighbours, layout_of_rows, original_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from isoglot.explore.drawn_batch import DrawnBatch, DrawnRow, DrawnSequence, DrawnToken
+    from isoglot.explore.drawn_batch import DrawnBatch, DrawnRow, DrawnSequence
     from isoglot.objectives.cooccurrence import Cooccurrence
     from isoglot.types import BoolArray, Vocabulary
 
@@ -28,6 +28,7 @@ MAX_LABELLED = 64
 MAX_MASK_TOKENS = 2048
 """Tokens of a matrix that is drawn at all."""
 
+_PADDING = DrawnToken(text="padding", kind="special", position=0, language="")
 _PARTS = {
     "main": "",
     "auxiliary": ", auxiliary row",
@@ -94,6 +95,17 @@ def _rule(row: DrawnRow, sequence: DrawnSequence) -> str:
     return "causal" if row.part == "decoder" else sequence.rule.name.lower()
 
 
+def row_figure(row: DrawnRow, *, label: str) -> Figure:
+    """The sequences of one row, and the mask of the whole row."""
+    figure = Figure(label)
+    for number, one in enumerate(row.sequences):
+        title = f"{number + 1}. {one.objective}, {one.origin}; mask rule: {_rule(row, one)}"
+        colour = PALETTE[number % len(PALETTE)]
+        figure.add(sequence_block(one, title=title, colour=colour))
+    figure.add(row_mask(row))
+    return figure
+
+
 def sequence_mask(row: DrawnRow, sequence: DrawnSequence, *, colour: str, title: str) -> Block:
     """The mask of one sequence, with its tokens beside it while they are few."""
     start, tokens = sequence.start, sequence.tokens
@@ -101,7 +113,7 @@ def sequence_mask(row: DrawnRow, sequence: DrawnSequence, *, colour: str, title:
     title = f"{title}: row attends to column"
     if len(tokens) > MAX_LABELLED:
         return compact_matrix(allowed, tokens, title=title, colours=[colour] * len(tokens))
-    return matrix_block(allowed, tokens, tokens, title=title, colour=colour)
+    return matrix_block(allowed, tokens, tokens, title=title, colours=[colour] * len(tokens))
 
 
 def row_mask(row: DrawnRow) -> Block:
@@ -113,7 +125,10 @@ def row_mask(row: DrawnRow) -> Block:
         tokens[one.start : stop] = one.tokens
         colours[one.start : stop] = [PALETTE[number % len(PALETTE)]] * len(one.tokens)
     title = f"{row.title}: row attends to column"
-    return compact_matrix(attention(row), tokens, title=title, colours=colours)
+    if row.length > MAX_LABELLED:
+        return compact_matrix(attention(row), tokens, title=title, colours=colours)
+    named = [_PADDING if token is None else token for token in tokens]
+    return matrix_block(attention(row), named, named, title=title, colours=colours)
 
 
 def _cross_mask(drawn: DrawnBatch, row: DrawnRow, colour: str) -> Block | None:
@@ -128,7 +143,7 @@ def _cross_mask(drawn: DrawnBatch, row: DrawnRow, colour: str) -> Block | None:
         queries,
         keys,
         title="cross-attention: decoder to encoder",
-        colour=colour,
+        colours=[colour] * len(queries),
     )
 
 
@@ -149,7 +164,8 @@ def pairs_figure(
     rows = [place for place, token in enumerate(one.tokens) if token.target is not None]
     queries = [one.tokens[place] for place in rows]
     title = f"states that are multiplied: masked token × neighbour, window {settings.pairs.window}"
-    figure.add(matrix_block(allowed[rows], queries, one.tokens, title=title, colour=PALETTE[1]))
+    colours = [PALETTE[1]] * len(rows)
+    figure.add(matrix_block(allowed[rows], queries, one.tokens, title=title, colours=colours))
     return figure
 
 

@@ -63,9 +63,11 @@ border-width:3px}
 display:inline-block}
 .ig-b-legend{display:flex;flex-wrap:wrap;gap:4px 14px;margin:6px 0;font-size:12px}
 .ig-b-legend>span{display:inline-flex;gap:5px;align-items:center}
+.ig-b-legend .ig-b-t{flex:none}
 .ig-b-mask{overflow-x:auto;contain:inline-size}
 .ig-b-mask svg{max-width:none}
-.ig-b table{border-collapse:collapse;font-size:13px;margin:0}
+.ig-b table{border-collapse:collapse;font-size:13px;margin:0;border:0!important;width:auto}
+.ig-b tr{border:0!important}
 .ig-b th,.ig-b td{padding:3px 12px 3px 0!important;text-align:start;border:0!important;
 border-bottom:1px solid var(--ig-b-line)!important}
 """

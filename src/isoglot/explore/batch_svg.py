@@ -22,6 +22,8 @@ _LABEL_WIDTH = 58
 _FILLS = {"masked": 0.42, "replaced": 0.42, "kept": 0.42, "special": 0.0, "slot": 0.0}
 _MARKS = {"slot": "4 3", "replaced": "1 2"}
 """Dash patterns of outlines."""
+_CELL = 15
+"""Side of a square of a matrix, at most."""
 _SMALL_CELL = 6
 """Squares of a matrix up to this size are joined."""
 _MAX_LABEL = 14
@@ -104,16 +106,16 @@ def matrix_block(
     keys: Sequence[DrawnToken],
     *,
     title: str,
-    colour: str,
-    cell: float = 15,
+    colours: Sequence[str],
 ) -> Block:
-    """Which query (row) attends to which key (column); the rows of slots are darker."""
+    """Which query (row) attends to which key (column), in the query's colour; slots are darker."""
     rows, columns = (
         [_label(token, is_query=is_query) for token in tokens]
         for tokens, is_query in ((queries, True), (keys, False))
     )
     beside = max((text_width(text, _TINY) for text in rows), default=0) + 6
     above = max((text_width(text, _TINY) for text in columns), default=0) + 6
+    cell = min(_CELL, (WIDTH - beside) / max(1, len(keys)))
     top, parts = 20 + above, [text_element(title, 0, 12, size=_SMALL, anchor="start", css="muted")]
     for number, text in enumerate(columns):
         place = beside + cell * (number + 0.5)
@@ -124,8 +126,8 @@ def matrix_block(
     for number, (text, token) in enumerate(zip(rows, queries, strict=True)):
         middle = top + cell * (number + 0.5) + 3.5
         parts.append(text_element(text, beside - 5, middle, size=_TINY, anchor="end"))
-        opacity = _opacity(token)
-        parts.append(cells(allowed[number], beside, top + cell * number, cell, colour, opacity))
+        place, opacity = top + cell * number, _opacity(token)
+        parts.append(cells(allowed[number], beside, place, cell, colours[number], opacity))
     width, height = beside + cell * len(keys), top + cell * len(queries)
     frame = (
         f'<rect x="{px(beside)}" y="{px(top)}" width="{px(cell * len(keys))}" '

@@ -228,6 +228,6 @@ def _view_settings(gradio: Any) -> list[Any]:
         row = gradio.Dropdown([], label="Row", visible=False, elem_id="batches-row")
         mask = gradio.Dropdown([], label="Mask of", visible=False, elem_id="batches-mask-of")
         by: tuple[ColourBy, ...] = ("sequence", "objective", "language")
-        colour = gradio.Radio(list(by), value=by[0], label="Colours by")
+        colour = gradio.Radio(list(by), value=by[0], label="Colors by")
         positions = gradio.Checkbox(label="Positions", value=False)
     return [row, mask, colour, positions]
