@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from isoglot.corpus.tokenization.pretokenization import Method
 
 _INDIC = {"as", "bn", "gu", "hi", "kn", "ml", "mr", "ne", "or", "pa", "sa", "ta", "te"}
-_WITHOUT_RULES = {"ja", "km", "lo", "my"}
+WITHOUT_RULES = {"ja", "km", "lo", "my"}
+"""Languages that write no spaces, and whose words there are no rules for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,12 +140,12 @@ def _word_splitter(
                 f"--pretokenize {code}: the sides are in {' and '.join(languages)}. Name one of "
                 "them, or both."
             )
-        if plain_code(code) in _WITHOUT_RULES:
+        if plain_code(code) in WITHOUT_RULES:
             raise IsoglotError(
                 f"--pretokenize {code}: there are no rules for words of {code}. Put spaces between "
                 "the words with a tool for that language first."
             )
-        methods[code] = _method(plain_code(code))
+        methods[code] = word_method(code)
     pretokenizer = Pretokenizer(methods)
     pretokenizer.check()
 
@@ -157,9 +158,9 @@ def _word_splitter(
     return split
 
 
-def _method(code: str) -> Method:
-    """How text of a language is split into words."""
-    match code:
+def word_method(language: str) -> Method:
+    """How `--pretokenize` splits text of a language into words."""
+    match code := plain_code(language):
         case "zh":
             return "zh"
         case "th":

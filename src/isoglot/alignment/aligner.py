@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from isoglot.alignment.batched_links import token_links
@@ -115,6 +116,28 @@ class WordAligner:
         ends = np.searchsorted(of_pair, np.arange(len(pairs)), side="right").tolist()
         for pair, start, end in zip(pairs.tolist(), [0, *ends], ends, strict=False):
             found[pair] = list(zip(first_words[start:end], second_words[start:end], strict=True))
+        return found
+
+    @torch.inference_mode()
+    def word_cosines(self, pair: Words) -> Tensor:
+        """(m, n) cosines between the words of one pair, those of their two nearest tokens.
+
+        A word without a token, or beyond the model's positions, has -1.
+        """
+        sides = self._tokens.encode(pair)
+        found = torch.full((len(pair[0]), len(pair[1])), -1.0)
+        if not sides.lengths.all():
+            return found
+        sequences, places = self._sequences(sides, np.zeros(1, np.int64))
+        states = F.normalize(self._encode(sequences).float(), dim=-1).cpu()
+        lengths = sides.lengths.tolist()
+        first, second = (
+            states[start : start + length]
+            for start, length in zip(places[0].tolist(), lengths, strict=True)
+        )
+        rows, columns = torch.as_tensor(sides.words).split(lengths)
+        cells = rows[:, None] * len(pair[1]) + columns
+        found.view(-1).scatter_reduce_(0, cells.flatten(), (first @ second.T).flatten(), "amax")
         return found
 
     def _sequences(self, sides: SentenceTokens, pairs: LongArray) -> tuple[_Sequences, LongArray]:

@@ -47,7 +47,15 @@ _TEXT = typer.Option(
 )
 _RECIPE = typer.Option(None, "--recipe", help="Recipe whose batches are shown: a name or a file.")
 _RESULTS = typer.Option(
-    [], "--results", help="Results file of isoglot evaluate, to look at errors. May be repeated."
+    [],
+    "--results",
+    help="Results file of isoglot evaluate, or its --save-predictions file, to look at errors. May "
+    "be repeated.",
+)
+_DATA = typer.Option(
+    [],
+    "--data",
+    help="Folder of the tasks' files, for the texts of examples in results files. May be repeated.",
 )
 _HOST = typer.Option("127.0.0.1", "--host", help="Address to listen on; others see the page then.")
 _PORT = typer.Option(7860, "--port", min=0, max=65535, help="Port; 0: any free one.")
@@ -76,6 +84,7 @@ def explore(
     text: list[str] = _TEXT,
     recipe: str | None = _RECIPE,
     results: list[Path] = _RESULTS,
+    data: list[Path] = _DATA,
     vectors: Path | None = _VECTORS,
     host: str = _HOST,
     port: int = _PORT,
@@ -103,6 +112,7 @@ def explore(
         dictionaries=dictionary,
         text=text,
         results=results,
+        data=data,
         recipe=recipe,
         vectors=vectors,
         device=device,

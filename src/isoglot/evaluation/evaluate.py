@@ -38,8 +38,10 @@ if TYPE_CHECKING:
 
     from isoglot.evaluation.split_scores import Note, OnPrediction
     from isoglot.finetuning.settings import FinetuneRequest
+    from isoglot.models.encoder import Encoder
     from isoglot.results import Results, Score
     from isoglot.tasks.base import DataFolders
+    from isoglot.tasks.examples import SentencePair
 
     Progress = Callable[[str, int, int | None], None]
 
@@ -170,32 +172,52 @@ def pair_scores(
     note: Note | None = None,
 ) -> list[Score]:
     """Retrieval scores on files of translations named like `en-de.tsv`; nothing is written."""
-    from isoglot.corpus.tokenization.vocabulary import max_characters
     from isoglot.evaluation.pairs import read_pairs
     from isoglot.evaluation.retrieval import score_retrieval
-    from isoglot.tasks.base import TaskSplit
-    from isoglot.tasks.bitext import UserPairs
-    from isoglot.tasks.examples import SentencePair
-    from isoglot.tasks.pretokenized import pretokenize_examples
 
     pairs = read_pairs(files, settings.limit or MAX_PAIRS, languages, note)
     # the first pairs of a file are read: the limit is not part of the scores' scenario
     settings = replace(settings, limit=None)
     note = pass_on_once(note)
-    model, exported = load_model(folder, settings, note), exported_vectors(folder)
-    pretokenization = Pretokenizer.load(folder)
-    # one more than is read, so that a cut text is seen to be too long
-    limit = max_characters(model[1], model[0].max_positions) + 1
+    model = load_model(folder, settings, note)
     found: list[Score] = []
     for name, sides in pairs.items():
         if progress is not None:
             progress(name)
-        examples = [
-            SentencePair(first=a[:limit], second=b[:limit]) for a, b in zip(*sides, strict=True)
-        ]
-        examples = pretokenize_examples(examples, name, pretokenization)
-        split = TaskSplit(name, "test", ())
-        job = ScoringJob(*model, UserPairs(), split, settings, exported=exported, note=note)
+        job, examples = pairs_job(folder, model, name, sides, settings, note)
         scores = with_compared_outcomes(score_retrieval(job, examples))
         found += [replace(score, data=hash_examples(examples)) for score in scores]
     return found
+
+
+def pairs_job(
+    folder: Path,
+    model: tuple[Encoder, Any],
+    name: str,
+    sides: tuple[Sequence[str], Sequence[str]],
+    settings: FeatureConfig | None = None,
+    note: Note | None = None,
+) -> tuple[ScoringJob, list[SentencePair]]:
+    """The job of scoring retrieval on pairs of one's own, and the pairs as the model reads them."""
+    from isoglot.corpus.tokenization.vocabulary import max_characters
+    from isoglot.tasks.base import TaskSplit
+    from isoglot.tasks.bitext import UserPairs
+    from isoglot.tasks.examples import SentencePair
+    from isoglot.tasks.pretokenized import pretokenize_examples
+
+    encoder, tokenizer = model
+    # one more than is read, so that a cut text is seen to be too long
+    limit = max_characters(tokenizer, encoder.max_positions) + 1
+    examples = [
+        SentencePair(first=a[:limit], second=b[:limit]) for a, b in zip(*sides, strict=True)
+    ]
+    examples = pretokenize_examples(examples, name, Pretokenizer.load(folder))
+    job = ScoringJob(
+        *model,
+        UserPairs(),
+        TaskSplit(name, "test", ()),
+        settings or FeatureConfig(),
+        exported=exported_vectors(folder),
+        note=note,
+    )
+    return job, examples

@@ -46,12 +46,37 @@ def score_retrieval(job: ScoringJob, examples: Sequence[SentencePair] | None = N
             values = _directions(job, examples, *neighbors)
             found += job.scores(values, layer=layer)
     if not job.exported.is_plain:
-        sides = [
-            _exported(job, [getattr(pair, side) for pair in examples], language)
-            for side, language in zip(_SIDES, job.languages, strict=True)
-        ]
-        values = _directions(job, examples, *_neighbors(job, *sides))
+        values = _directions(job, examples, *_neighbors(job, *_exported_sides(job, examples)))
     return [*found, *job.scores(values)]
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The nearest sentence on the other side of each sentence of some pairs, in one direction."""
+
+    indices: list[int]
+    cosines: list[float]
+    right_cosines: list[float]
+    """Those with the translations."""
+
+
+def delivered_choices(job: ScoringJob, examples: Sequence[SentencePair]) -> tuple[Choices, Choices]:
+    """What the vectors that the model folder gives its users choose, in both directions."""
+    sides = _exported_sides(job, examples)
+    right = F.cosine_similarity(sides[0].float(), sides[1].float(), dim=-1).tolist()
+    found = [
+        Choices(own.indices[:, 0].tolist(), own.cosines[:, 0].tolist(), right)
+        for own in nearest_neighbors(*sides)
+    ]
+    return found[0], found[1]
+
+
+def _exported_sides(job: ScoringJob, examples: Sequence[SentencePair]) -> tuple[Tensor, Tensor]:
+    first, second = (
+        _exported(job, [getattr(pair, side) for pair in examples], language)
+        for side, language in zip(_SIDES, job.languages, strict=True)
+    )
+    return first, second
 
 
 _SIDES = ("first", "second")

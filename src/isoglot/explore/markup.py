@@ -41,11 +41,25 @@ def note(text: str) -> str:
     return f'<p class="ig-note">{html_text(text, 2000)}</p>'
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, label: str = "") -> str:
-    """A table: headings are text, cells are HTML from the functions of this module."""
-    head = "".join(f'<th scope="col">{html_text(heading)}</th>' for heading in headings)
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], *, label: str = "", cards: bool = False
+) -> str:
+    """A table: headings are text, cells are HTML from the functions of this module.
+
+    With `cards`, a row is a list of headings and cells where the page is narrow.
+    """
+    names = [html_text(heading) for heading in headings]
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td data-heading="{name}">{cell}</td>' for name, cell in zip(names, row, strict=True)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    kind = "ig-table ig-cards" if cards else "ig-table"
     return (
-        f'<div class="ig-scroll"><table class="ig-table" aria-label="{html_text(label)}">'
+        f'<div class="ig-scroll"><table class="{kind}" aria-label="{html_text(label)}">'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )

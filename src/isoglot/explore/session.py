@@ -104,7 +104,9 @@ class ExploreSession:
     text_files: dict[str, Path] = field(default_factory=dict)
     """Language -> a file with a sentence on each line."""
     results_files: tuple[Path, ...] = ()
-    """Results files of `isoglot evaluate`."""
+    """Results files and predictions files of `isoglot evaluate`."""
+    data: tuple[Path, ...] = ()
+    """Folders of the tasks' files."""
     recipe: str | None = None
     """Name or path of a recipe."""
     limit: int = MAX_SENTENCES
@@ -176,6 +178,7 @@ def open_session(
     dictionaries: Sequence[str | Path] = (),
     text: Sequence[str] = (),
     results: Sequence[str | Path] = (),
+    data: Sequence[str | Path] = (),
     recipe: str | None = None,
     vectors: str | Path | None = None,
     device: str | None = None,
@@ -191,7 +194,8 @@ def open_session(
         pairs: TSV files of translations, named after their languages.
         dictionaries: files of words and their translations, named after their languages.
         text: text files, `sw.txt` or `sw=FILE`.
-        results: results files of `isoglot evaluate`.
+        results: results files and predictions files of `isoglot evaluate`.
+        data: folders of the tasks' files, for the texts of examples in results files.
         recipe: name or path of a recipe.
         vectors: folder in which sentence vectors are kept; none: in memory only.
         device: torch's name; none: a GPU if there is one.
@@ -220,6 +224,7 @@ def open_session(
         dictionary_files=tuple(map(Path, dictionaries)),
         text_files=text_files(text),
         results_files=tuple(map(Path, results)),
+        data=tuple(map(Path, data)),
         recipe=recipe,
         limit=limit,
         vectors_folder=None if vectors is None else Path(vectors),

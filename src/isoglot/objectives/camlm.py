@@ -106,26 +106,54 @@ class CAMLM(SlotObjective):
         languages = (example.first_language, example.second_language)
         chosen = [_choose_positions(ids, self.rate, vocabulary, rng) for ids in sides]
         predicted_places, removed = zip(*chosen, strict=True)
-        sequences = []
-        for read, predicted in ((0, 1), (1, 0)):
-            ids = sides[read]
-            sentence = np.full(len(ids), read, np.int32)
-            sequence = build_sequence(ids, languages[read], vocabulary, sentence)
-            if self.slots == "inline":
-                sequence = _without(sequence, 1 + removed[read])
-            places = predicted_places[predicted]
-            sequences.append(
-                append_slots(
-                    sequence,
-                    positions=self.slot_positions(places.astype(np.int32), len(ids)),
-                    targets=sides[predicted][places],
-                    language=languages[predicted],
-                    sentence=predicted,
-                    rule=MaskRule.TRANSLATE,
-                    vocabulary=vocabulary,
-                )
+        return tuple(
+            self.read_translation(
+                sides[read],
+                predicted_places[predicted],
+                sides[predicted][predicted_places[predicted]],
+                languages=(languages[read], languages[predicted]),
+                sentences=(read, predicted),
+                vocabulary=vocabulary,
+                removed=removed[read] if self.slots == "inline" else None,
             )
-        return tuple(sequences)
+            for read, predicted in ((0, 1), (1, 0))
+        )
+
+    def read_translation(
+        self,
+        ids: IntArray,
+        places: LongArray,
+        targets: IntArray,
+        *,
+        languages: tuple[int, int],
+        sentences: tuple[int, int],
+        vocabulary: Vocabulary,
+        removed: LongArray | None = None,
+    ) -> Sequence:
+        """A sentence, and slots for tokens of its translation.
+
+        Args:
+            ids: tokens of the sentence that is read.
+            places: the predicted tokens' places in the translation, from 0.
+            targets: the predicted tokens.
+            languages: of the sentence and of the translation.
+            sentences: number of the sentence and of the translation in their pair.
+            vocabulary: the tokenizer's.
+            removed: places of tokens of the sentence that are left out; none: it is read in full.
+        """
+        sentence = np.full(len(ids), sentences[0], np.int32)
+        sequence = build_sequence(ids, languages[0], vocabulary, sentence)
+        if removed is not None:
+            sequence = _without(sequence, 1 + removed)
+        return append_slots(
+            sequence,
+            positions=self.slot_positions(places.astype(np.int32), len(ids)),
+            targets=targets,
+            language=languages[1],
+            sentence=sentences[1],
+            rule=MaskRule.TRANSLATE,
+            vocabulary=vocabulary,
+        )
 
     @override
     def build_module(self, encoder: Encoder, corpus: Corpus) -> ObjectiveModule:

@@ -55,6 +55,12 @@ class TLM(MLM):
     @override
     def build(self, example: Example, vocabulary: Vocabulary, rng: Rng) -> tuple[Sequence, ...]:
         assert isinstance(example, Pair)
+        whole = self.join_pair(example, vocabulary)
+        masked = apply_mask(whole, self.masking, vocabulary, rng)
+        return (self.with_languages(masked, vocabulary),)
+
+    def join_pair(self, example: Pair, vocabulary: Vocabulary) -> Sequence:
+        """Both sentences as one sequence, before masking."""
         between = {"single": [], "double": [vocabulary.sep], "both": [vocabulary.cls]}
         first = np.concatenate([[vocabulary.cls], example.first, [vocabulary.sep]])
         second = np.concatenate([between[self.separator], example.second, [vocabulary.sep]])
@@ -65,14 +71,16 @@ class TLM(MLM):
         languages = np.repeat(
             [example.first_language, example.second_language], [len(first), len(second)]
         )
-        sequence = new_sequence(
+        return new_sequence(
             ids,
             languages.astype(np.int32),
             positions=positions,
             sentences=np.repeat([0, 1], [len(first), len(second)]).astype(np.int32),
         )
-        masked = apply_mask(sequence, self.masking, vocabulary, rng)
-        sequence = self.name_languages(masked, vocabulary)
-        if not self.language_ids:
-            sequence = replace(sequence, languages=np.full(len(ids), NO_LANGUAGE, np.int32))
-        return (sequence,)
+
+    def with_languages(self, sequence: Sequence, vocabulary: Vocabulary) -> Sequence:
+        """The sequence with language tokens, or without language ids, as the settings say."""
+        sequence = self.name_languages(sequence, vocabulary)
+        if self.language_ids:
+            return sequence
+        return replace(sequence, languages=np.full(len(sequence), NO_LANGUAGE, np.int32))
