@@ -139,6 +139,12 @@ def page(browser: Any, served: Served) -> Iterator[Any]:
     assert title == "Isoglot explore", "a script of a sentence ran"
 
 
+def open_tab(page: Any, title: str) -> None:
+    """Open the page at a tab, by its address: on a narrow page some tabs are in a menu."""
+    page.goto(f"{page.url.partition('?')[0]}?tab={title.lower()}")
+    page.get_by_role("tab", name=title, selected=True).wait_for()
+
+
 def _keep_if_elsewhere(url: str, address: str, found: list[str]) -> None:
     if not url.startswith((address, "data:", "blob:")):
         found.append(url)

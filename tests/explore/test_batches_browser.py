@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from isoglot.explore.batches import BatchBrowser, BatchRequest
+from tests.explore.conftest import open_tab
 
 
 def _open(page) -> None:
@@ -57,8 +58,7 @@ def test_settings_and_errors(page):
 def test_a_phone_shows_it_without_scrolling_sideways(page):
     page.set_viewport_size({"width": 400, "height": 800})
     page.emulate_media(color_scheme="dark")
-    page.reload()
-    _open(page)
+    open_tab(page, "Batches")
     _show(page)
     page.locator("#batches-mask svg").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 400

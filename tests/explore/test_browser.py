@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isoglot.explore.app import TABS
-from tests.explore.conftest import ARABIC, CHINESE, HOSTILE
+from tests.explore.conftest import ARABIC, CHINESE, HOSTILE, open_tab
 
 
 def test_neighbours_of_a_sentence(page, session):
@@ -66,7 +66,7 @@ def test_the_layer_of_the_map(page):
 @pytest.mark.parametrize("tab", [title for title, _ in TABS])
 def test_a_phone_needs_no_scrolling_sideways(page, session, tab):
     page.set_viewport_size({"width": 400, "height": 800})
-    page.get_by_role("tab", name=tab).click()
+    open_tab(page, tab)
     if tab == "Neighbours":
         page.get_by_label("Sentence", exact=True).fill("x" * 300)
         page.get_by_role("button", name="Search").click()
@@ -74,6 +74,17 @@ def test_a_phone_needs_no_scrolling_sideways(page, session, tab):
     if tab == "Map":
         page.get_by_role("button", name="Draw").click()
         page.locator("#map-first circle").first.wait_for()
+    if tab == "Alignment":
+        page.locator("#align-first textarea").fill("x" * 300 + " word" * 90)
+        page.locator("#align-second textarea").fill("y" * 300 + " word" * 90)
+        page.locator("#align-ask").click()
+        page.locator("#align-figure-first svg.ig-links").wait_for()
+    if tab == "Masks":
+        page.locator("#masks-lines textarea").fill(f"___ {'x' * 50} ||| {'y' * 50}")
+        page.locator("#masks-ask").click()
+        page.locator("#masks-first .ig-candidates").first.wait_for()
+    if tab == "Errors":
+        page.locator("#errors-list tbody tr").first.wait_for()
     wide, shown = page.evaluate(
         "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
     )

@@ -7,12 +7,12 @@ from isoglot.explore.word_links import find_words, link_words
 from tests.explore.conftest import ARABIC, CHINESE, HOSTILE
 
 
-def open_tab(page, name):
+def click_tab(page, name):
     page.get_by_role("tab", name=name).click()
 
 
 def align(page, first, second):
-    open_tab(page, "Alignment")
+    click_tab(page, "Alignment")
     page.locator("#align-first textarea").fill(first)
     page.locator("#align-second textarea").fill(second)
     page.locator("#align-ask").click()
@@ -67,7 +67,7 @@ def test_html_in_words_is_text(page):
 
 
 def fill(page, lines):
-    open_tab(page, "Masks")
+    click_tab(page, "Masks")
     page.locator("#masks-lines textarea").fill(lines)
     page.locator("#masks-ask").click()
     page.locator("#masks-first .ig-candidates").first.wait_for()
@@ -89,18 +89,18 @@ def test_blanks_of_several_languages_with_and_without_a_translation(page, sessio
 
 
 def test_a_line_without_a_blank_is_an_error(page):
-    open_tab(page, "Masks")
+    click_tab(page, "Masks")
     page.locator("#masks-lines textarea").fill("no blank")
     page.locator("#masks-ask").click()
     page.get_by_text("Line 1 has no blank").wait_for()
 
 
 def test_random_pairs(page):
-    open_tab(page, "Masks")
+    click_tab(page, "Masks")
     page.locator("#masks-random").click()
     page.locator("#masks-first .ig-candidates").first.wait_for()
     assert "___" in page.locator("#masks-lines textarea").input_value()
-    open_tab(page, "Alignment")
+    click_tab(page, "Alignment")
     page.locator("#align-random").click()
     page.locator("#align-figure-first svg.ig-links").wait_for()
 
@@ -125,7 +125,7 @@ def test_a_link_opens_an_error(page, served, session):
 def test_errors_are_filtered_and_turned(page, session):
     from isoglot.explore.mistakes import retrieval_mistakes
 
-    open_tab(page, "Errors")
+    click_tab(page, "Errors")
     rows = page.locator("#errors-list tbody tr")
     rows.first.wait_for()
     number = len(retrieval_mistakes(session.models[0], "aa-bb", session.pairs["aa-bb"]).mistakes)
