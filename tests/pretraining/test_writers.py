@@ -19,12 +19,10 @@ from isoglot.pretraining.writers import (
     MetricsFile,
     PrepareProgress,
     Record,
-    TrackerWriter,
     step_record,
 )
 from isoglot.progress import duration
 from isoglot.types import Cursor
-from tests.pretraining import driver
 
 VALIDATION: Record = {
     "step": 30,
@@ -194,19 +192,6 @@ def test_the_log_has_a_line_every_15_seconds_and_at_the_end(monkeypatch):
     assert "mlm 2.000  50 tokens/s" in lines[0]
     assert lines[0].endswith(f"{duration(36 * 4.0)} left")
     assert lines[-1].endswith(f"{duration(0)} left")
-
-
-def test_trackers_get_numbers_under_their_names():
-    logged = []
-    accelerator = SimpleNamespace(
-        init_trackers=lambda name, config: logged.append((name, config["seed"])),
-        log=lambda values, step: logged.append((step, values)),
-        end_training=lambda: logged.append(("end", None)),
-    )
-    writer = TrackerWriter(accelerator, "mine", driver.config(seed=5))
-    writer.write({"step": 7, "mlm/loss": 2.0, "note": "text"})
-    writer.close()
-    assert logged == [("mine", 5), (7, {"mlm/loss": 2.0}), ("end", None)]
 
 
 def test_what_is_made_once_for_a_corpus_is_told(monkeypatch):

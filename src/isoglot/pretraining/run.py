@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,7 @@ from isoglot.pretraining.runtime import (
     make_accelerator,
 )
 from isoglot.pretraining.stage_data import make_loader, open_stage
+from isoglot.pretraining.text_samples import with_first_sampled
 from isoglot.pretraining.train_step import StageContext, training_steps
 from isoglot.pretraining.validation import Validation
 from isoglot.pretraining.waiting import wait_for_all
@@ -253,7 +255,7 @@ class Run:
     ) -> bool:
         """Train one stage; False if it was asked to stop before its last step."""
         assert stage.schedule is not None
-        batches = self._open_stage(stage)
+        batches = self._open_stage(stage, writers)
         validation = Validation(self.context, self.config.stages[stage.stage])
         saved_at = self.state.total_steps
         for result in training_steps(stage, batches, self.accelerator, done=self.state.step):
@@ -287,7 +289,7 @@ class Run:
             return True
         return self.state.step >= stage.steps
 
-    def _open_stage(self, stage: StageContext) -> Iterator[list[Batch]]:
+    def _open_stage(self, stage: StageContext, writers: Writers) -> Iterator[list[Batch]]:
         """The batches of a stage from its next step on, once its queues are warmed up."""
         opened = open_stage(self.context, stage.stage)
         loader = make_loader(self.context, opened, stage=stage.stage, seed=self.config.seed)
@@ -298,7 +300,10 @@ class Run:
         warm_up_queues(self.context, stage, opened)
         if self.state.total_steps == 0:
             self.context.exporter.export_intermediate(self.state)
-        return batches
+        if writers.show is None or self.state.step or not stage.steps:
+            return batches
+        show = partial(writers.show, f"samples/stage-{stage.stage + 1}")
+        return with_first_sampled(batches, self.context.corpus, show)
 
     def _validate(self, validation: Validation) -> Record:
         """Score the held-out data; the state then knows the best validation."""

@@ -1,4 +1,4 @@
-"""Metric writers: the console, metrics.jsonl and accelerate's trackers (TensorBoard, W&B, ...).
+"""Metric writers: the console, metrics.jsonl and accelerate's trackers (`trackers.py`).
 
 Each takes flat records: one for a step (`step_record`), one for a validation. On a terminal the
 console shows a progress bar; in a log file it prints a line every 15 seconds. A resumed run cuts
@@ -18,23 +18,21 @@ from isoglot import json_text
 from isoglot.atomic import write_errors, write_text
 from isoglot.errors import WriteError
 from isoglot.objectives.contrast.pooling import ContrastObjective
-from isoglot.pretraining.environment import hyperparameters
 from isoglot.pretraining.forecast import SpeedWriter
 from isoglot.pretraining.heldout_line import HeldoutLine
+from isoglot.pretraining.trackers import TrackerWriter
 from isoglot.pretraining.worsening import RisingLossWriter, WorseningWriter
 from isoglot.progress import duration, progress_bars
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from accelerate import Accelerator
     from rich.console import Console
     from rich.progress import Progress
 
     from isoglot.pretraining.build import RunContext
     from isoglot.pretraining.checkpoint_state import TrainState
-    from isoglot.pretraining.config import PretrainConfig
     from isoglot.pretraining.train_step import StepResult
 
 _log = logging.getLogger(__name__)
@@ -77,6 +75,8 @@ class Writers:
 
     def __init__(self, *writers: Writer) -> None:
         self._writers = list(writers)
+        self.show: Callable[[str, str], None] | None = None
+        """Takes the name of a text and the text; None where nobody reads texts."""
 
     def add(self, writer: Writer) -> None:
         """Add a writer."""
@@ -207,23 +207,6 @@ class MetricsFile:
         self._stream.close()
 
 
-class TrackerWriter:
-    """Sends the settings of a run and the numbers of each record to accelerate's trackers."""
-
-    def __init__(self, accelerator: Accelerator, name: str, config: PretrainConfig) -> None:
-        self._accelerator = accelerator
-        accelerator.init_trackers(name, config=hyperparameters(config))
-
-    def write(self, record: Record) -> None:
-        """Log the numbers of a record under their names."""
-        numbers = {k: v for k, v in record.items() if k != "step" and not isinstance(v, str)}
-        self._accelerator.log(numbers, step=int(record["step"]))
-
-    def close(self) -> None:
-        """Flush and close the trackers."""
-        self._accelerator.end_training()
-
-
 def open_writers(context: RunContext, *, done: int) -> Writers:
     """The writers of a run that has taken so many steps; none on other processes than the main."""
     if not context.accelerator.is_main_process:
@@ -243,7 +226,15 @@ def open_writers(context: RunContext, *, done: int) -> Writers:
         SpeedWriter(context.console, context.num_steps),
     )
     if context.config.logging.trackers:
-        writers.add(TrackerWriter(context.accelerator, context.name, context.config))
+        trackers = TrackerWriter(
+            context.accelerator,
+            context.name,
+            context.config,
+            recipe_text=context.recipe_text,
+            step=done,
+        )
+        writers.add(trackers)
+        writers.show = trackers.write_text
     return writers
 
 
