@@ -183,5 +183,8 @@ def _copy_tokenizer(source: Path, folder: Path, max_length: int) -> None:
     if settings.is_file():
         content = json_text.parse(settings.read_bytes())
         # a corpus's own tokenizer has no limit, and a longer text would have no positions
-        content["model_max_length"] = min(content.get("model_max_length") or max_length, max_length)
+        own = content.get("model_max_length") or max_length
+        content["model_max_length"] = min(
+            own if isinstance(own, int | float) else max_length, max_length
+        )
         settings.write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")
