@@ -231,6 +231,14 @@ def test_settings_change_the_batch(browser, drawn):
         ({"settings": ("batch.rows=131072", "batch.row_length=131072")}, "too many to show"),
         ({"settings": ("objectives.btmlm.rate=2",)}, "objectives.btmlm.rate"),
         ({"recipe": "xlm-k-tiny", "stage": 1}, "knowledge"),
+        (
+            {
+                "recipe": "ablations/metaxlm-kd",
+                "stage": 0,
+                "settings": ("objectives.distill.languages=[aa]",),
+            },
+            "roberta-base is not a folder on this machine, and nothing is downloaded",
+        ),
     ],
 )
 def test_what_cannot_be_shown_is_a_sentence(browser, changes, sentence):
@@ -255,6 +263,11 @@ def test_recipes_that_fit(corpus, knowing):
     without, with_knowledge = set(fitting_recipes(corpus)), set(fitting_recipes(knowing))
     assert {"tiny", "xlm", "ernie-m-tiny"} <= without < with_knowledge <= set(recipe_names())
     assert with_knowledge - without >= {"xlm-k", "xlm-k-tiny"}
+
+
+def test_a_recipe_that_transplants_needs_no_dictionaries_to_be_shown(corpus):
+    assert "metaxlm-dict" in fitting_recipes(corpus)
+    assert open_stage(load_recipe("metaxlm-dict"), corpus).micro_batch().batch.num_tokens > 0
 
 
 def test_open_rows_are_resolved(corpus):

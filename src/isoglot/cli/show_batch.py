@@ -52,7 +52,7 @@ def batch(
     disable_progress_bars()
     recipe = load_recipe(name, settings)
     opened = Corpus.open(resolve_corpus(recipe, corpus, Console(stderr=True)))
-    found = open_stage(recipe, opened, stage)
+    found = open_stage(recipe, opened, stage, fetch_models=True)
     drawn = decode_batch(found.micro_batch(step, micro_batch), found)
     shown = [row for row in drawn.rows if row.sequences and row.number < rows]
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)

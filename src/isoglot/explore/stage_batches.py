@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from isoglot.batching.builder import PlacedSequence
 from isoglot.batching.loader import Loader, LoaderConfig, open_streams
 from isoglot.errors import IsoglotError, RecipeError
+from isoglot.folders import find_model
 from isoglot.types import Batch, Cursor
 
 if TYPE_CHECKING:
@@ -88,28 +89,34 @@ class StageBatches:
         return found
 
 
-def open_stage(config: PretrainConfig, corpus: Corpus, stage: int = 0) -> StageBatches:
+def open_stage(
+    config: PretrainConfig, corpus: Corpus, stage: int = 0, *, fetch_models: bool = False
+) -> StageBatches:
     """Open a stage of a recipe on a corpus, as training does; no model is read.
+
+    Args:
+        config: the recipe.
+        corpus: what it draws from.
+        stage: index of the stage.
+        fetch_models: download a teacher, whose tokenizer `distill` needs, from the hub.
 
     Raises:
         RecipeError: the recipe has no such stage, or its settings do not fit together.
         CorpusError: the corpus lacks what the recipe reads.
     """
     from isoglot.pretraining.config import objectives_of, objectives_to_fit
-    from isoglot.pretraining.requirements import check_corpus
     from isoglot.pretraining.stage_data import with_corpus_defaults
 
     if not 0 <= stage < len(config.stages):
         last = len(config.stages) - 1
         raise RecipeError(f"stage {stage}: the recipe has stages.0 to stages.{last}.")
-    check_corpus(config, corpus)
     config = with_corpus_defaults(config, corpus)
     needed = config.objectives_in(stage)
-    objectives = {
-        name: _prepared(one, corpus)
-        for name, one in objectives_of(config).items()
-        if name in needed
-    }
+    chosen = {name: one for name, one in objectives_of(config).items() if name in needed}
+    if not fetch_models:
+        for name, one in chosen.items():
+            _check_models(name, one)
+    objectives = {name: _prepared(one, corpus) for name, one in chosen.items()}
     known = {**objectives_to_fit(config), **objectives}
     shape = _with_rows(config.batch)
     streams = config.stages[stage].streams
@@ -122,18 +129,29 @@ def open_stage(config: PretrainConfig, corpus: Corpus, stage: int = 0) -> StageB
 
 def fitting_recipes(corpus: Corpus) -> list[str]:
     """The built-in recipes whose streams find their sources and languages in a corpus."""
-    from isoglot.pretraining.requirements import check_corpus
     from isoglot.recipe import load_recipe, recipe_names
 
     found = []
     for name in recipe_names():
         recipe: Recipe = load_recipe(name)
         try:
-            check_corpus(recipe, corpus)
+            for stage in recipe.stages:
+                for stream in stage.streams.values():
+                    stream.selected(corpus)
         except IsoglotError:
             continue
         found.append(name)
     return found
+
+
+def _check_models(name: str, objective: Objective) -> None:
+    """Refuse an objective whose models are not on this machine."""
+    for model in objective.models():
+        if find_model(model) is None:
+            raise IsoglotError(
+                f"objectives.{name}: {model} is not a folder on this machine, and nothing is "
+                "downloaded to show a batch. Name a folder that has it."
+            )
 
 
 def _prepared(objective: Objective, corpus: Corpus) -> Objective:
