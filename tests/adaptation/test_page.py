@@ -98,4 +98,9 @@ def test_the_page_fits_a_phone_and_asks_for_nothing(page, tmp_path):
             with opened(browser, file, width=width, scheme=scheme) as shown:
                 assert_fits(shown)
                 assert shown.get_by_role("button", name="Save PNG").count() == 1
+                with shown.expect_download() as download:
+                    shown.get_by_role("button", name="Save CSV").first.click()
+                assert download.value.suggested_filename == "bits-per-character.csv"
+                rows = download.value.path().read_text("utf-8").splitlines()
+                assert rows[1] == "en,1.500,1.530,+2.0 %,'+0.7 to +3.3,100,worse"
                 assert "<b>few</b> lines" in shown.locator("#plan").inner_text()

@@ -127,7 +127,7 @@ def test_metrics_of_a_task_are_folded_into_one_table(tmp_path):
     ]  # fmt: skip
     Results(model="m", fingerprint="f", scores=tuple(scores)).write(tmp_path / "results.json")
     html = html_of(tmp_path)
-    assert html.count('<table class="numbers') == 5, "overview, heat map, task, metrics, errors"
+    assert html.count('<table class="numbers') == 4, "overview, heat map, the task, other metrics"
     assert html.count("<svg") == 1, "layers of the metric that tables show"
     assert all(metric in html for metric in metrics)
     assert len(report_tables(read_report_data([parse_named_folder(str(tmp_path))]))) == 3

@@ -49,9 +49,13 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   };
   const nameOf = (element) => {
+    // a figure's caption, the heading before a table, or that of its part of the page
     const figure = element.closest("figure");
-    const title = figure ? figure.querySelector("figcaption")
-      : (element.closest("details") || element.closest("section")).querySelector("summary,h2");
+    let title = figure && figure.querySelector("figcaption");
+    for (let before = element.parentElement; before && !title; before = before.previousElementSibling) {
+      if (/^(H2|H3|SUMMARY)$/.test(before.tagName)) title = before;
+    }
+    title = title || document.querySelector("h1");
     const words = title.textContent.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-");
     return words.replace(/^-|-$/g, "").slice(0, 60) || "isoglot";
   };
@@ -97,7 +101,8 @@
     }
     // text that a spreadsheet would take for a formula gets a quotation mark before it
     const quoted = (text) => {
-      const safe = /^[=+\-@\t]/.test(text) && isNaN(Number(text)) ? "'" + text : text;
+      const isNumber = /^[+-]?[\d.,]+( %| points)?$/.test(text);
+      const safe = /^[=+\-@\t]/.test(text) && !isNumber ? "'" + text : text;
       return /[",\n]/.test(safe) ? '"' + safe.replaceAll('"', '""') + '"' : safe;
     };
     return lines.map((line) => line.map(quoted).join(",")).join("\n") + "\n";
