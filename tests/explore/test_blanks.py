@@ -17,9 +17,9 @@ from isoglot.explore.blanks import (
     BlankFiller,
     Cloze,
     Sentence,
-    layouts_of,
     parse_clozes,
 )
+from isoglot.explore.pair_layouts import layouts_of
 from isoglot.explore.session import ExploreModel
 from isoglot.models import language_embeddings
 from isoglot.objectives.camlm import CAMLM
@@ -206,7 +206,8 @@ def test_a_model_without_a_head_is_refused_with_a_sentence(tmp_path):
 def test_layouts_of_a_run_are_those_of_its_recipe(tmp_path):
     folder = tmp_path / "run" / "model"
     folder.mkdir(parents=True)
-    assert layouts_of(folder).source == "the default layouts"
+    assert "default settings" in layouts_of(folder).source
+    assert layouts_of(folder).untrained == ""
     assert (layouts_of(folder).tlm, layouts_of(folder).camlm) == (TLM(), CAMLM())
     recipe = folder.parent / "recipe.yaml"
     recipe.write_text(
@@ -216,7 +217,10 @@ def test_layouts_of_a_run_are_those_of_its_recipe(tmp_path):
     found = layouts_of(folder)
     assert found.tlm == TLM(positions="continuous", separator="single")
     assert found.camlm == CAMLM(positions="reset")
-    assert found.source == "TLM and CAMLM as in the model's recipe"
+    assert "for TLM and CAMLM as in the model's recipe" in found.source
+    assert found.untrained == ""
+    recipe.write_text("objectives: {mlm: {}, tlm: {}}")
+    assert "has no CAMLM: it was not trained" in layouts_of(folder).untrained
     for broken in ("objectives: [tlm]", "objectives: {tlm: {positions: sideways}}", "::: {", ""):
         recipe.write_text(broken)
         assert layouts_of(folder).tlm == TLM()
@@ -237,3 +241,16 @@ def test_slots_have_the_language_embeddings_of_their_training(tmp_path):
     unknown = Cloze(Sentence(CLOZE.sentence.text, "fr"), CLOZE.translation)
     assert filler.fill(unknown).by_way[TRANSLATION_ALONE] == without[TRANSLATION_ALONE]
     assert model.encoder.languages is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "whole", "part"),
+    [("wordpiece", "ove", "##o"), ("unigram", "▁ya", "o"), ("bytes", "Ġthe", "o")],
+)
+def test_candidates_that_continue_a_word_have_an_ellipsis(kind, whole, part, tmp_path):
+    folder = save_model(make_tokenizer(kind), tmp_path / "model")
+    model = ExploreModel("mine", folder, device="cpu")
+    filler = BlankFiller(model)
+    tokens = model.tokenizer.convert_tokens_to_ids([whole, part])
+    assert model.tokenizer.unk_token_id not in tokens
+    assert [filler._shown(token) for token in tokens] == [whole.lstrip("▁Ġ"), "…o"]

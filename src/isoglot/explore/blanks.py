@@ -22,17 +22,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from isoglot import yaml_text
 from isoglot.batching.builder import RowBuffer
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
 from isoglot.corpus.tokenization.vocabulary import derive_vocabulary, max_characters
 from isoglot.errors import IsoglotError, ModelError
 from isoglot.evaluation.loading import MissingLMHead
+from isoglot.explore.pair_layouts import Layouts, layouts_of
 from isoglot.languages import NAMES, canonical, is_language, plain_code
 from isoglot.models import language_embeddings
-from isoglot.objectives.camlm import CAMLM
 from isoglot.objectives.masking import build_sequence
-from isoglot.objectives.tlm import TLM
 from isoglot.types import IntArray, Pair, Sequence
 
 if TYPE_CHECKING:
@@ -120,56 +118,6 @@ def _parse_sentence(text: str) -> Sentence:
     if match and is_language(match[1]) and plain_code(match[1]) in NAMES:
         return Sentence(text[match.end() :].strip(), canonical(match[1]))
     return Sentence(text.strip())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layouts:
-    """How pairs are laid out: the objectives of a run, or their defaults."""
-
-    tlm: TLM
-    camlm: CAMLM
-    source: str
-    """In words, for the page."""
-
-
-_SETTINGS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
-    "tlm": {
-        "positions": ("reset", "continuous"),
-        "separator": ("single", "double", "both"),
-        "language_ids": (True, False),
-    },
-    "camlm": {"positions": ("continuous", "reset")},
-}
-"""Objective -> the settings of its layout, and their values."""
-
-
-def layouts_of(folder: Path) -> Layouts:
-    """The settings of TLM and CAMLM in the recipe beside a model folder, or the defaults.
-
-    Only these settings are read: a recipe may name classes of its own, which are not imported.
-    """
-    found: dict[str, dict[str, Any]] = {}
-    file = folder.parent / "recipe.yaml"
-    if folder.name == "model" and file.is_file():
-        try:
-            objectives = yaml_text.read(file)[0]["objectives"]
-            found = {
-                name: {key: objectives[name].get(key) for key in keys}
-                for name, keys in _SETTINGS.items()
-                if name in objectives
-            }
-        except (IsoglotError, AttributeError, KeyError, TypeError):  # no recipe of this version
-            found = {}
-    known = {
-        name: {key: value for key, value in own.items() if value in _SETTINGS[name][key]}
-        for name, own in found.items()
-    }
-    named = " and ".join(name.upper() for name in known)
-    return Layouts(
-        tlm=TLM(**known.get("tlm", {})),
-        camlm=CAMLM(**known.get("camlm", {})),
-        source=f"{named} as in the model's recipe" if named else "the default layouts",
-    )
 
 
 class BlankFiller:
@@ -264,10 +212,15 @@ class BlankFiller:
         return self.encoder.language_id(sentence.language)
 
     def _shown(self, token: int) -> str:
-        """A token as a reader writes it; as the vocabulary writes it where it is no whole text."""
+        """A token as a reader writes it, after an ellipsis if it continues a word.
+
+        A token that is no whole text, such as a byte, is shown as the vocabulary writes it.
+        """
         raw = str(self._tokenizer.convert_ids_to_tokens(token))
-        text: str = self._tokenizer.decode([token]).strip()
-        return raw if not text or "\N{REPLACEMENT CHARACTER}" in text else text
+        text: str = self._tokenizer.decode([token]).strip().removeprefix("##")
+        if not text or "\N{REPLACEMENT CHARACTER}" in text:
+            return raw
+        return text if self.vocabulary.word_starts[token] else f"…{text}"
 
 
 def _asked(sequence: Sequence, mask: int) -> np.ndarray[Any, np.dtype[np.int64]]:

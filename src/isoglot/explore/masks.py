@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 _MAX_LINES = 20
 _HEADINGS = {
     ALONE: ("alone", "The sentence by itself (MLM's input)."),
-    WITH_TRANSLATION: ("with the translation", "Both sentences in one sequence (TLM's input)."),
+    WITH_TRANSLATION: ("with translation", "Both sentences in one sequence (TLM's input)."),
     TRANSLATION_ALONE: (
-        "from the translation alone",
+        "translation alone",
         "The translation and a slot; no other word of the sentence is visible (CAMLM's input).",
     ),
 }
@@ -43,7 +43,7 @@ _ABOUT = (
     f"Write {BLANK} in the place of a token, one sentence a line. A language before a colon and a "
     f"translation after {BARS} may be added: sw: Paka {BLANK} maziwa. {BARS} en: The cat drinks "
     "milk. Two more columns then show what the translation changes; bold candidates are not among "
-    "those of the sentence alone."
+    "those of the sentence alone. A candidate that begins with … continues the word before it."
 )
 
 
@@ -66,7 +66,7 @@ class MaskFilling:
         filled = (filler.fill(cloze, num_candidates=number) for cloze in clozes)
         parts += [cloze_html(*both) for both in zip(clozes, filled, strict=True)]
         if any(cloze.translation is not None for cloze in clozes):
-            parts.append(note(f"Pairs are laid out with {filler.layouts.source}."))
+            parts += [note(one) for one in (filler.layouts.source, filler.layouts.untrained) if one]
         return "".join(parts)
 
     def example(self, name: str) -> str:
