@@ -49,8 +49,8 @@ def _lines(file: Path) -> list[str]:
         return stream.read().splitlines()
 
 
-def make_model(data: Path, folder: Path) -> Path:
-    """A BERT of base size with random weights and mBERT's vocabulary."""
+def make_model(data: Path, folder: Path, **shape: int) -> Path:
+    """A BERT, of base size unless `shape` says else, with random weights and mBERT's vocabulary."""
     from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
 
     words = _lines(data / "tokenizer/mbert-tydiqa-vocab.txt.xz")
@@ -58,7 +58,7 @@ def make_model(data: Path, folder: Path) -> Path:
     tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"), do_lower_case=False)
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
-    BertForMaskedLM(BertConfig(vocab_size=len(tokenizer))).save_pretrained(folder)
+    BertForMaskedLM(BertConfig(vocab_size=len(tokenizer), **shape)).save_pretrained(folder)
     return folder
 
 

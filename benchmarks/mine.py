@@ -2,7 +2,9 @@
 
     python -m benchmarks.mine --model runs/mine/model --data DATA --num 100000
 
-DATA is a folder of files of the Tatoeba Challenge (`lang1 TAB lang2 TAB text1 TAB text2`, .xz). The
+DATA is the folder of real data that tests read (ISOGLOT_DATA); of it, files of the Tatoeba
+Challenge (`lang1 TAB lang2 TAB text1 TAB text2`, .xz). Without --model, a BERT of 2 layers × 128
+with random weights and mBERT's vocabulary is made: then the search takes most of the time. The
 first `--num` different sentences of each language are mined. The other side follows the bitext
 mining example of sentence-transformers: `encode`, an exact inner-product index of FAISS for each
 direction, ratio margins, both directions, each sentence once. Encoding and search are timed apart
@@ -22,6 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.align import make_model
 from isoglot.evaluation.mining_strategies import propose_pairs
 from isoglot.mining.faiss_search import search_faiss
 from isoglot.mining.search import search_exact
@@ -30,6 +33,12 @@ from isoglot.mining.vectors import SentenceEncoder, VectorFile
 from isoglot.models.encoder import position_range
 
 K = 4
+TINY = {
+    "hidden_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 512,
+}
 Pairs = dict[tuple[int, int], float]
 """Indices of both sides -> margin."""
 
@@ -104,21 +113,21 @@ def reference_pairs(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument(
-        "--model", type=Path, required=True, help="a transformers or sentence-transformers folder"
-    )
-    parser.add_argument("--data", type=Path, required=True, help="files of the Tatoeba Challenge")
+    parser.add_argument("--model", type=Path, help="a folder of (sentence-)transformers")
+    parser.add_argument("--data", type=Path, required=True, help="the folder of real data")
     parser.add_argument("--languages", default="deu,eng")
     parser.add_argument("--num", type=int, default=100_000, help="sentences of each side")
     parser.add_argument("--threshold", type=float, default=1.0)
     parser.add_argument("--out", type=Path, help="JSON file of the numbers")
     given = parser.parse_args()
-    texts, gold = sentences(given.data, given.languages.split(","), given.num)
+    files = given.data / "parallel" / "tatoeba-challenge"
+    texts, gold = sentences(files, given.languages.split(","), given.num)
     print(f"{len(texts[0]):,} x {len(texts[1]):,} sentences, {len(gold):,} known translations, "
           f"{torch.get_num_threads()} threads")  # fmt: skip
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
-        ours, theirs = encode_both(given.model, texts, Path(folder), seconds)
+        model = given.model or make_model(given.data, Path(folder), **TINY)
+        ours, theirs = encode_both(model, texts, Path(folder), seconds)
         found = timed("isoglot: exact search", seconds, lambda: search_exact(*ours, K))
         expected = reference_pairs(*theirs, seconds)
         near = timed("isoglot: FAISS, inverted lists", seconds, lambda: search_faiss(*ours, K))

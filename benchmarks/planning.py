@@ -137,7 +137,7 @@ def adaptation_data(work: Path) -> list[str]:
     write_raw_files(work / "raw", languages=("en", "es", "sw"), num_sentences=6000, num_pairs=4000)
     encoder = [*ISOGLOT, "pretrain", "demo/checkpoint", "--out", str(work / "encoder")]
     subprocess.run(
-        [*encoder, "--corpus", "testbed-small-en-es", "--set", "stages.0.steps=30"],
+        [*encoder, "--set", "corpus=testbed-small-en-es", "--set", "stages.0.steps=30"],
         check=True,
         capture_output=True,
         cwd=work,

@@ -151,7 +151,14 @@ def test_languages_that_are_not_rehearsed_are_told():
 
 
 @pytest.mark.parametrize(
-    ("body", "rate"), [(500_000, 1e-3), (10_600_000, 5e-4), (86_000_000, 6.2e-5), (10**9, 1e-5)]
+    ("body", "rate"),
+    [
+        (500_000, 5e-4),
+        (10_600_000, 5e-4),
+        (21_200_000, 2.5e-4),
+        (86_000_000, 6.2e-5),
+        (10**9, 1e-5),
+    ],
 )
 def test_learning_rate_by_the_number_of_weights(body, rate):
     findings = found({"sw": data(10**6)}, body=body)

@@ -161,7 +161,7 @@ def test_lines_of_another_language_are_not_held_out(tmp_path):
 
 def test_too_little_to_hold_out(tmp_path):
     few = write(tmp_path / "a.txt", sentences(60))
-    with pytest.raises(CorpusError, match=r"--text en: has 60 different lines .* needs 100"):
+    with pytest.raises(CorpusError, match=r"--text en=.*a\.txt: different lines .*: 60; needed"):
         drawn(tmp_path / "out", text={"en": (few,)})
     cyrillic = write(tmp_path / "ru.txt", ["Добрый учитель читает письмо."] * 300)
     with pytest.raises(CorpusError, match=r"dropped: 300 script.* or correct the language code"):
@@ -169,6 +169,8 @@ def test_too_little_to_hold_out(tmp_path):
     pairs = write(
         tmp_path / "a.tsv", [f"{a}\t{b}" for a, b in zip(sentences(30), WORDS * 3, strict=True)]
     )
-    with pytest.raises(CorpusError, match=r"--pairs en-sw: has \d+ different pairs"):
+    with pytest.raises(
+        CorpusError, match=r"--pairs en-sw=.*a\.tsv: different pairs after cleaning: \d+"
+    ):
         drawn(tmp_path / "out", pairs={"en-sw": (pairs,)})
     assert not (tmp_path / "out").exists()

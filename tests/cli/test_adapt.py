@@ -36,6 +36,8 @@ def files(given, workdir) -> Path:
     (workdir / "cut.txt.gz").write_bytes(gzip.compress(english.encode())[:2000])
     (workdir / "one.tsv").write_text(english, encoding="utf-8")
     (workdir / "table.csv").write_text("en,sw\na,b\n")
+    (workdir / "same.tsv").write_text("".join(f"line {n}\tline {n}\n" for n in range(300)))
+    (workdir / "broken.jsonl").write_text('{"text": "a line"}\n{"text": \n' * 200)
     (workdir / "used").mkdir()
     (workdir / "used/thesis.tex").touch()
     (workdir / "nothing").mkdir()
@@ -103,7 +105,15 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "too little text": (
         ("models/mine", "--text", "en=few.txt"),
-        "--text en: has 42 different lines after cleaning (dropped: 7 blank), and needs 100",
+        "--text en=few.txt: different lines after cleaning: 42 (dropped: 7 blank); needed are 100",
+    ),
+    "pairs of the same text": (
+        ("models/mine", "--pairs", "en-sw=same.tsv"),
+        "Give more text, or name a file whose two columns are different languages.",
+    ),
+    "lines that are not JSON": (
+        ("models/mine", "--text", "en=broken.jsonl"),
+        "Give more text, or repair the lines that are not JSON.",
     ),
     "a folder without a model": (("nothing", *TEXT), "nothing holds no model (no config.json"),
     "an encoder without a tokenizer": (
@@ -163,7 +173,7 @@ def test_a_wrong_request_does_not_hold_the_folder(isoglot, files):
     assert isoglot("adapt", "models/mine", "--text", "en=empty.txt", "--dry-run").code == 1
     said = isoglot("adapt", "models/mine", "--text", "en=few.txt", "--dry-run")
     assert "another request" not in said.err
-    assert "--text en: has 42" in said.err
+    assert "--text en=few.txt: different lines after cleaning: 42" in said.err
 
 
 @pytest.mark.parametrize("architecture", ["gpt2", "bart"])

@@ -194,7 +194,9 @@ _PEAK = 5e-4
 _PEAK_WEIGHTS = 10.6e6
 """Weights without word embeddings of the encoders of our study, 6 layers × 384, which were trained
 on with a learning rate of 5e-4."""
-_RATES = (1e-5, 1e-3)
+_RATES = (1e-5, 5e-4)
+"""Smaller encoders do not get more than the study's: 1e-3 cost known languages twice as much of
+their bits per character, and taught the new language less (LOGBOOK, 2026-11-17)."""
 
 
 def choose_optimizer(findings: Findings, new_words: int) -> tuple[OptimizerConfig, Decision]:

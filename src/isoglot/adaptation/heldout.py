@@ -158,7 +158,7 @@ def _draw(key: tuple[str, str], scan: ScanResult, config: AdaptConfig) -> Drawn:
     kind, code = key
     number = min(config.heldout, scan.sample.num_distinct // 10)
     if number < MIN_HELDOUT:
-        raise CorpusError(_too_few(kind, code, scan))
+        raise CorpusError(_too_few(kind, code, scan, config))
     usable = _identified(code.split("-"))
     held: list[tuple[str, ...]] = []
     others: list[tuple[str, ...]] = []
@@ -169,19 +169,31 @@ def _draw(key: tuple[str, str], scan: ScanResult, config: AdaptConfig) -> Drawn:
         else:
             others.append(record)
     if len(held) < MIN_HELDOUT:
-        raise CorpusError(_too_few(kind, code, scan))
+        raise CorpusError(_too_few(kind, code, scan, config))
     return Drawn(scan=scan, heldout=held, sample=others)
 
 
-def _too_few(kind: str, code: str, scan: ScanResult) -> str:
-    option = "--pairs" if kind == "pairs" else "--text"
-    things = "pairs" if kind == "pairs" else "lines"
-    dropped = ", ".join(f"{number:,} {reason}" for reason, number in scan.dropped.most_common(3))
+_REMEDIES = {
+    "script": "correct the language code",
+    "identical": "name a file whose two columns are different languages",
+    "not JSON": "repair the lines that are not JSON",
+}
+"""Reason of dropped lines -> what helps besides more text."""
+
+
+def _too_few(kind: str, code: str, scan: ScanResult, config: AdaptConfig) -> str:
+    option, things, given = (
+        ("--pairs", "pairs", config.pairs) if kind == "pairs" else ("--text", "lines", config.text)
+    )
+    names = ",".join(given.get(code, ()))
+    reasons = scan.dropped.most_common(3)
+    dropped = ", ".join(f"{number:,} {reason}" for reason, number in reasons)
+    remedies = [_REMEDIES[reason] for reason, _ in reasons if reason in _REMEDIES]
     return (
-        f"{option} {code}: has {scan.sample.num_distinct:,} different {things} after cleaning"
-        f"{f' (dropped: {dropped})' if dropped else ''}, and needs {10 * MIN_HELDOUT:,}, of which "
-        f"{MIN_HELDOUT} are held out for the scores. Give more text"
-        f"{', or correct the language code' if scan.dropped['script'] else ''}."
+        f"{option} {code}={names}: different {things} after cleaning: "
+        f"{scan.sample.num_distinct:,}{f' (dropped: {dropped})' if dropped else ''}; needed are "
+        f"{10 * MIN_HELDOUT:,}, of which {MIN_HELDOUT} are held out for the scores. "
+        f"{', or '.join(['Give more text', *remedies])}."
     )
 
 
