@@ -27,6 +27,7 @@ from typing import Any
 SKIPPED = 5
 """Steps at the beginning that are not counted."""
 ISOGLOT = (sys.executable, "-m", "isoglot")
+KINDS = ("tokens_per_second", "tokens_per_cpu_second")
 
 
 def command(
@@ -94,22 +95,28 @@ def timed_run(work: str) -> None:
 
 
 def rows(given: argparse.Namespace) -> None:
-    """Print a table: every number by hand, then auto."""
+    """Print a table: every number by hand, and which of them auto takes."""
     from isoglot.recipe import load_recipe
 
     whole = load_recipe(given.recipe, given.set).batch.rows
     sizes = given.sizes or [size for size in range(1, whole + 1) if whole % size == 0]
-    found = {size: speed(given, size) for size in sizes}
+    found: dict[int, dict[str, Any]] = {}
+
+    def tried(size: int) -> None:
+        found[size] = one = speed(given, size)
+        shown = " | ".join(f"{one[kind]:,.0f}" for kind in KINDS if one["tokens_per_second"])
+        print(f"| {size} | {shown or one['reason']} |", flush=True)
+
+    print("| rows at a time | tokens/s | tokens per CPU second |\n| --: | --: | --: |", flush=True)
+    for size in sizes:
+        tried(size)
     auto = speed(given, "auto")["micro_rows"]
-    found.setdefault(auto, speed(given, auto))
-    print("| rows at a time | tokens/s | tokens per CPU second |\n| --: | --: | --: |")
-    for size, one in found.items():
-        kinds = ("tokens_per_second", "tokens_per_cpu_second")
-        shown = " | ".join(f"{one[kind]:,.0f}" for kind in kinds if one[kinds[0]])
-        print(f"| {size}{' (auto)' if size == auto else ''} | {shown or one['reason']} |")
-    for kind in ("tokens_per_second", "tokens_per_cpu_second"):
+    if auto not in found:
+        tried(auto)
+    for kind in KINDS:
         best = max(one.get(kind) or 0 for one in found.values())
-        print(f"auto has {found[auto][kind] / best:.1%} of the best {kind.replace('_', ' ')}")
+        share = found[auto][kind] / best
+        print(f"auto takes {auto}: {share:.1%} of the best {kind.replace('_', ' ')}")
 
 
 def hours(given: argparse.Namespace) -> None:
