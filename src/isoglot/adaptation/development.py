@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from isoglot.adaptation.scores import score_pairs
 from isoglot.atomic import replace_folder, write_text
 from isoglot.batching.mixture import evenly_spaced
-from isoglot.corpus.tokenization.vocabulary import open_tokenizer
+from isoglot.corpus.tokenization.vocabulary import open_tokenizer, text_decoder
 from isoglot.errors import ModelError
 from isoglot.evaluation.loading import load_for_scoring
 from isoglot.evaluation.pairs import read_pairs
@@ -42,13 +42,13 @@ def write_development_pairs(corpus: Corpus, folder: Path) -> dict[str, int]:
 
 def _heldout_pairs(corpus: Corpus, tokenizer: Any) -> dict[str, list[tuple[str, str]]]:
     found: dict[str, dict[tuple[str, str], None]] = {}
+    decode = text_decoder(tokenizer)
     for source in corpus.sources("pairs"):
         for name in corpus.manifest.sources[source].languages:
             table = corpus.table(source, name, "heldout")
             for row in evenly_spaced(table.num_rows, MAX_PAIRS).tolist():
                 first, second = (
-                    " ".join(tokenizer.decode(table.ids(column, row).tolist()).split())
-                    for column in table.columns
+                    decode(table.ids(column, row).tolist()) for column in table.columns
                 )
                 # others would be left out of the scores: any model retrieves the same text
                 if first and second and first.casefold() != second.casefold():

@@ -19,7 +19,7 @@ from isoglot.errors import CorpusError, library_errors
 from isoglot.types import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from isoglot.types import BoolArray
@@ -48,6 +48,31 @@ NO_SPACE_RANGES = (
 """First and last characters of scripts that write no spaces between words."""
 NO_SPACES = re.compile(f"[{''.join(f'{chr(a)}-{chr(b)}' for a, b in NO_SPACE_RANGES)}]")
 """Matches a character of one of these scripts."""
+
+
+def text_decoder(tokenizer: Any) -> Callable[[Sequence[int]], str]:
+    """Token ids -> text with single spaces, which gives the same ids when it is tokenized again.
+
+    `tokenizer.decode` writes words that were added to a vocabulary without the spaces around them.
+    """
+    added = {
+        number: token.content
+        for number, token in tokenizer.added_tokens_decoder.items()
+        if not token.special
+    }
+
+    def decode(ids: Sequence[int]) -> str:
+        texts: list[str] = []
+        run: list[int] = []
+        for number in ids:
+            if number in added:
+                texts += [tokenizer.decode(run), added[number]]
+                run = []
+            else:
+                run.append(number)
+        return " ".join(" ".join([*texts, tokenizer.decode(run)]).split())
+
+    return decode
 
 
 def open_tokenizer(folder: Path) -> Any:
