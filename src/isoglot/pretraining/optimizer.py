@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
 
@@ -137,21 +137,7 @@ def make_optimizer(
     ]
     groups = [group for group in groups if group["params"]]
     if config.name == "lamb":
-        try:
-            from pytorch_optimizer import Lamb
-        except ImportError:
-            raise RecipeError(
-                "optimizer.name: lamb needs pytorch_optimizer: pip install 'isoglot[lamb]'"
-            ) from None
-        kind = Lamb
-        if any(map(is_split, trained)):
-            from isoglot.pretraining.sharded_lamb import ShardedLamb
-
-            kind = ShardedLamb
-        lamb: torch.optim.Optimizer = kind(
-            groups, lr=config.learning_rate, betas=config.betas, eps=config.eps
-        )
-        return lamb
+        return _make_lamb(groups, config, split=any(map(is_split, trained)))
     if by_muon:
         from isoglot.pretraining.muon import MuonWithAdamW
 
@@ -167,6 +153,27 @@ def make_optimizer(
     return torch.optim.AdamW(
         groups, lr=config.learning_rate, betas=config.betas, eps=config.eps, fused=True
     )
+
+
+def _make_lamb(
+    groups: list[dict[str, Any]], config: OptimizerConfig, *, split: bool
+) -> torch.optim.Optimizer:
+    """pytorch_optimizer's LAMB; for weights that are split over processes, one of our own."""
+    try:
+        from pytorch_optimizer import Lamb
+    except ImportError:
+        raise RecipeError(
+            "optimizer.name: lamb needs pytorch_optimizer: pip install 'isoglot[lamb]'"
+        ) from None
+    kind = Lamb
+    if split:
+        from isoglot.pretraining.sharded_lamb import ShardedLamb
+
+        kind = ShardedLamb
+    lamb: torch.optim.Optimizer = kind(
+        groups, lr=config.learning_rate, betas=config.betas, eps=config.eps
+    )
+    return lamb
 
 
 def supports_device_skip(optimizer: torch.optim.Optimizer) -> bool:
