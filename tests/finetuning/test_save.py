@@ -101,4 +101,6 @@ def test_names_of_tasks_and_languages_of_ones_own_stay_in_the_folder(tmp_path):
     long = [f"pooled on {'ar bg de ' * 40}, xtreme, seed {seed}" for seed in (0, 1)]
     assert len({file_name(label) for label in long}) == 2
     assert all(len(file_name(label)) < 200 for label in long)
+    assert file_name("x" * 180) == "x" * 180
+    assert len(file_name("x" * 181)) == 180 + len("-") + 8
     assert file_name("xnli zero-shot from en seed 0") == "xnli-zero-shot-from-en-seed-0"

@@ -57,6 +57,21 @@ def test_the_weights_are_the_closed_form_average(dtype):
     assert int(average.num_updates) == 25
 
 
+def test_bf16_weights_are_averaged_in_the_type_of_the_average():
+    original = nn.Linear(4, 3)
+    average = MomentumEncoder(original, MomentumConfig(value=0.75))
+    before = copy.deepcopy(average.module)
+    original.to(torch.bfloat16)
+    wander(original, 1)
+    average.update()
+    triples = zip(
+        average.module.parameters(), before.parameters(), original.parameters(), strict=True
+    )
+    for found, old, new in triples:
+        assert found.dtype == torch.float32
+        assert torch.allclose(found, 0.75 * old + 0.25 * new.float(), rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("schedule", "expected"),
     [
