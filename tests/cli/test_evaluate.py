@@ -192,7 +192,7 @@ def test_one_setting_is_of_features_and_of_fine_tuning():
         (
             ["--tasks", "tatoeba", "--data", "data", "--save-predictions", "x"],
             2,
-            "only probes write predictions",
+            "only probes and entity linking write",
         ),
         (["--tasks", "tatoeba", "--data", "data", "--aligner", "magic"], 2, "itermax"),
         (["--tasks", "tatooba", "--data", "data"], 1, "did you mean 'tatoeba'?"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -13,12 +14,16 @@ from safetensors.torch import load_file
 from isoglot.corpus.knowledge.heldout_files import write_heldout_files
 from isoglot.errors import IsoglotError
 from isoglot.evaluation.embed import pad_rows
-from isoglot.evaluation.evaluate import evaluate
+from isoglot.evaluation.evaluate import evaluate, evaluate_tasks
 from isoglot.evaluation.linking import _window
 from isoglot.evaluation.loading import load_for_scoring
+from isoglot.evaluation.probing import write_prediction
+from isoglot.evaluation.settings import FeatureConfig
+from isoglot.explore.mistake_files import read_predictions
 from isoglot.models import objective_heads
 from isoglot.pretraining.config import StageConfig
 from isoglot.pretraining.run import pretrain
+from isoglot.tasks.base import data_folders
 from tests.pretraining import driver
 
 
@@ -115,6 +120,42 @@ def test_scores_are_those_of_a_slow_and_obvious_loop(trained, task):
     centred = [torch.nn.functional.normalize(x - x.mean(0), dim=-1) for x in (own, means)]
     ranks = slow_ranks(centred[0], centred[1], asked, numbers)
     assert found["mrr", 1].value == pytest.approx(sum(1 / rank for rank in ranks) / len(ranks))
+
+
+@pytest.mark.parametrize("task", ["entity-linking", "object-entailment"])
+def test_predictions_are_the_nearest_descriptions(trained, task, tmp_path):
+    """As many right as hits@1 says, a positive margin where a description is wrong."""
+    file = tmp_path / "predictions.jsonl"
+    with file.open("w", encoding="utf-8") as stream:
+        results = evaluate_tasks(
+            trained / "run/model",
+            [task],
+            data_folders(trained / "eval"),
+            FeatureConfig(),
+            out=None,
+            on_prediction=partial(write_prediction, stream),
+        )
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    for language in {row["language"] for row in rows}:
+        own = [row for row in rows if row["language"] == language]
+        (hits,) = [
+            score
+            for score in results.scores
+            if (score.language, score.metric, score.layer) == (language, "hits@1", None)
+        ]
+        assert len(own) == hits.count
+        assert sum(row["margin"] < 0 for row in own) == round(hits.value * hits.count)
+        examples = (trained / f"eval/{task}/{language}.jsonl").read_text("utf-8").splitlines()
+        described = {one["entity"]: one["description"] for one in map(json.loads, examples)}
+        for row in own:
+            assert row["answers"] == [described[row["id"]]]
+            assert row["predicted"] in described.values()
+            assert row["is_correct"] == (row["predicted"] == row["answers"][0])
+            assert row["is_correct"] or row["margin"] >= 0
+    assert any(row["is_correct"] for row in rows)
+    assert not all(row["is_correct"] for row in rows)
+    found = read_predictions(file)
+    assert {task} == {name for name, _ in found}
 
 
 def test_without_heads_the_last_layer_stands_for_them(trained, tmp_path):

@@ -94,7 +94,8 @@ _PREDICTIONS = typer.Option(
     None,
     "--save-predictions",
     metavar="FILE",
-    help="Write predictions of probes, or the bits of each line of --text, as JSON lines.",
+    help="Write predictions of probes and entity linking, or the bits of each line of --text, as "
+    "JSON lines.",
     callback=output_file,
 )
 _COMPARE_WITH = typer.Option(
@@ -246,9 +247,10 @@ def _score_tasks(
     kinds = {name: find_task(name).kind for name in names}
     trained = [name for name in names if kinds[name] in FINE_TUNED_KINDS]
     read = [name for name in names if name not in trained]
-    if predictions is not None and "probe" not in kinds.values():
+    if predictions is not None and not {"probe", "linking"} & set(kinds.values()):
         raise typer.BadParameter(
-            "only probes write predictions: add mlama, xfactr or lama to --tasks.",
+            "only probes and entity linking write predictions: add mlama, xfactr, lama or "
+            "entity-linking to --tasks.",
             param_hint="--save-predictions",
         )
     of_features, of_training = _split_settings(settings, read=bool(read), trained=bool(trained))

@@ -20,10 +20,12 @@ from torch import Tensor
 from isoglot.corpus.knowledge.link.tokenize import token_span
 from isoglot.errors import IsoglotError
 from isoglot.evaluation.embed import encode_in_batches, language_ids
+from isoglot.evaluation.probing import ClozePrediction
 from isoglot.objectives.contrast.descriptions import TrainedHeads
+from isoglot.tasks.examples import Fact
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from isoglot.evaluation.data import ScoringJob
     from isoglot.intervals import Measured
@@ -37,18 +39,28 @@ _BLOCK = 512
 
 
 @torch.no_grad()
-def score_linking(job: ScoringJob) -> list[Score]:
-    """Hits and mean reciprocal rank at every layer, and as the model delivers them."""
+def score_linking(
+    job: ScoringJob, *, on_prediction: Callable[[str, Fact, ClozePrediction], None] | None = None
+) -> list[Score]:
+    """Hits and mean reciprocal rank at every layer, and as the model delivers them.
+
+    `on_prediction` is called with the language, each query as a fact, and the description that the
+    model delivers.
+    """
     linking = _Linking(job, job.examples())
     found: list[Score] = []
     values: dict[str, Measured] = {}
     for layer in range(len(linking.keys.means)):
-        ranks = linking.ranks(*(_centred(side) for side in linking.states(layer)))
-        values = linking.values(ranks)
+        sides = [_centred(side) for side in linking.states(layer)]
+        values = linking.values(linking.ranks(*sides))
         found += job.scores(values, layer=layer)
     heads = linking.heads()
     if heads is not None:
-        values = linking.values(linking.ranks(*linking.projected(heads)))
+        sides = list(linking.projected(heads))
+        values = linking.values(linking.ranks(*sides))
+    if on_prediction is not None:
+        for fact, prediction in linking.predictions(*sides):
+            on_prediction(job.split.language, fact, prediction)
     return [*found, *job.scores(values)]
 
 
@@ -126,6 +138,29 @@ class _Linking:
                 ranks.append(1 + better + max(equal - 1, 0) / 2)
         return ranks
 
+    def predictions(self, queries: Tensor, keys: Tensor) -> Iterator[tuple[Fact, ClozePrediction]]:
+        """Each query, and the description that is nearest to it by dot product.
+
+        The margin is by how much the nearest other candidate is nearer than the right one.
+        """
+        described = list({e.entity: e.description for e in self.examples}.values())
+        for query, example in zip(queries, self.asked, strict=True):
+            scores, number = keys @ query, self.numbers[example.entity]
+            own = float(scores[number])
+            left = [number, *(self.numbers[e] for e in example.also if e in self.numbers)]
+            scores[left] = -torch.inf
+            other, best = scores.max(dim=0)
+            margin = float(other) - own
+            text = described[int(best)] if margin >= 0 else described[number]
+            fact = Fact(
+                id=example.entity,
+                relation="" if example.relation is None else f"P{example.relation}",
+                group="",
+                prompt=_marked(example),
+                answers=(described[number],),
+            )
+            yield fact, ClozePrediction(text, margin=margin if margin > -torch.inf else None)
+
     def values(self, ranks: Sequence[float]) -> dict[str, Measured]:
         """Metric -> score."""
         left = iter(ranks)
@@ -167,6 +202,14 @@ class _Linking:
                 means[number] = layers[:, row, rows.sequences[row] >= 0].mean(dim=1)
         at, mean = ([found[n] for n in range(len(ids))] for found in (chosen, means))
         return _States(torch.stack(at, dim=1), torch.stack(mean, dim=1))
+
+
+def _marked(example: EntityQuery) -> str:
+    """The text with brackets around the mention, or with the relation after a subject."""
+    if example.relation is not None:
+        return f"{example.text} [P{example.relation}]"
+    text, start, end = example.text, example.start, example.end
+    return f"{text[:start]}[{text[start:end]}]{text[end:]}"
 
 
 def _window(ids: list[int], site: int, longest: int) -> tuple[list[int], int]:

@@ -7,7 +7,7 @@ one mask, as in LAMA, only facts count whose object is one token.
 
 Predictions can be written to a JSON lines file, and those of two models compared (XLM-K, Table 6).
 A line has `task`, `language`, `id`, `prompt`, `answers`, `predicted`, `typed` (empty without
-candidates) and `is_correct`.
+candidates) and `is_correct`; those of entity linking have `margin`, too.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ class ClozePrediction:
     typed: str = ""
     """The best of the fact's candidates."""
     typed_log_probability: float = float("-inf")
+    margin: float | None = None
+    """By how much the best wrong candidate is preferred to the right one (entity linking)."""
 
 
 def score_probe(
@@ -229,6 +231,8 @@ def write_prediction(
         "typed": prediction.typed,
         "is_correct": normalize_answer(prediction.text) in answers,
     }
+    if prediction.margin is not None:
+        row["margin"] = prediction.margin
     stream.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 

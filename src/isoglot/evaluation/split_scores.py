@@ -55,6 +55,8 @@ SCORERS: Mapping[TaskKind, str] = {
 
 The function takes a `ScoringJob` and gives the scores of all layers.
 """
+PREDICTING = ("probe", "linking")
+"""Kinds of tasks whose predictions can be written."""
 
 
 class SplitScorer:
@@ -88,7 +90,7 @@ class SplitScorer:
         data = hash_examples(examples, of_dev)
         scenario = self._settings.scenario(task.kind)
         known = scored_data(self.results.scores, task, split.language, scenario)
-        is_wanted = self._on_prediction is not None and task.kind == "probe"
+        is_wanted = self._on_prediction is not None and task.kind in PREDICTING
         if known == {data} and not is_wanted:
             self._reused.setdefault(task.name, []).append(split.language)
             return
