@@ -120,7 +120,8 @@ def test_names_are_shown_as_text(browser, page_file):
         assert page.locator("h1").text_content() == (
             "<b>Report</b> </title><script>alert(2)</script>"
         )
-        assert page.locator("bdi:text-is('<i>sw</i>')").count() > 0
+        assert page.get_by_text("<i>sw</i>", exact=True).count() > 0
+        assert page.locator(f"#overview th bdi:text-is('{HOSTILE[4]}')").count() == 1
         assert page.locator("script").count() == 1, "the page's own"
         assert page.locator("img").count() == 0
 

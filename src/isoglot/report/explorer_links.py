@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 EXPLORER = "http://127.0.0.1:7860/"
 """Where `isoglot explore` listens unless it is given another port."""
-_MAX_ITEMS = 5
-"""Examples that are linked for each task and language."""
+_MAX_ITEMS, _MAX_LINKS = 5, 1000
+"""Examples that are linked for each task and language, and in all, one at least for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,17 +60,19 @@ def explorer_address(task: str, language: str, item: int | None = None) -> str:
 def task_errors(board: Leaderboard, column: Column) -> list[LanguageErrors]:
     """The errors of a task by language, those of all models side by side."""
     models = board.scores_of(column)
-    return [_language_errors(models, column, code) for code in board.languages(column)]
+    languages = sum(len(board.languages(one)) for one in board.primary_columns())
+    limit = max(1, min(_MAX_ITEMS, _MAX_LINKS // max(1, languages)))
+    return [_language_errors(models, column, code, limit) for code in board.languages(column)]
 
 
 def _language_errors(
-    models: Mapping[str, ModelScores], column: Column, language: str
+    models: Mapping[str, ModelScores], column: Column, language: str, limit: int
 ) -> LanguageErrors:
     known = {m: s.outcomes[language] for m, s in models.items() if language in s.outcomes}
     # the data of most models: numbers of examples of other data mean other examples
     data = Counter(found for found, _ in known.values()).most_common(1)
     same = {m: values for m, (found, values) in known.items() if data and found == data[0][0]}
-    links = _links(same, column.task, language)
+    links = _links(same, column.task, language, limit)
     return LanguageErrors(
         language=language,
         address=explorer_address(column.task, language),
@@ -80,12 +82,14 @@ def _language_errors(
     )
 
 
-def _links(outcomes: Mapping[str, FloatArray], task: str, language: str) -> tuple[ErrorLink, ...]:
+def _links(
+    outcomes: Mapping[str, FloatArray], task: str, language: str, limit: int
+) -> tuple[ErrorLink, ...]:
     """Links to the examples that most models get wrong, in the order of the test data."""
     if not outcomes:
         return ()
     wrong = np.sum([values < 1 for values in outcomes.values()], axis=0)
-    chosen = np.argsort(-wrong, kind="stable")[:_MAX_ITEMS]
+    chosen = np.argsort(-wrong, kind="stable")[:limit]
     return tuple(
         ErrorLink(
             item=item,

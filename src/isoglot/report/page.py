@@ -251,7 +251,16 @@ def _environment() -> Environment:
     )
     environment.filters["shared_note"] = shared_note
     environment.filters["shorten"] = shorten
+    environment.filters["isolate"] = _isolate
     return environment
+
+
+def _isolate(text: str) -> str:
+    """The text as HTML; letters written from right to left do not move what is around them."""
+    from markupsafe import Markup, escape
+
+    # a large page has thousands of names, most of them in ASCII
+    return escape(text) if text.isascii() else Markup("<bdi>{}</bdi>").format(text)
 
 
 def _largest(table: Table | None) -> float:
