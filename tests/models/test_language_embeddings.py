@@ -29,6 +29,18 @@ def trained(architecture, where):
     return encoder
 
 
+def test_the_same_table_gives_the_same_bytes(tmp_path):
+    """Several keys of metadata would be written in a random order."""
+    table = torch.nn.Embedding(2, 4)
+    written = set()
+    for number in range(20):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        language_embeddings.save(folder, table, ["en", "de"], used_on="all")
+        written.add((folder / FILE).read_bytes())
+    assert len(written) == 1
+
+
 def reopened(folder, where, languages):
     settings = ModelConfig(init_from=str(folder), language_embeddings=where)
     return Encoder.from_pretrained(str(folder), settings, languages=languages).eval()
