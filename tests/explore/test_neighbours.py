@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from isoglot.errors import IsoglotError
 from isoglot.explore.map import MapDrawer, map_svg
 from isoglot.explore.map_points import MapPoints, MapText, choose_texts, layer_vectors, locate
 from isoglot.explore.neighbours import NeighbourSearch, Question, merge, neighbours_table
-from isoglot.explore.sentences import collections_of, decode_corpus, translations
+from isoglot.explore.sentences import Collection, collections_of, decode_corpus, translations
 from isoglot.explore.session import open_session
 from isoglot.explore.vector_index import Neighbour, VectorIndex
 from tests.explore.conftest import ARABIC, CHINESE, HOSTILE
@@ -226,3 +227,33 @@ def test_a_dictionary_with_tabs_or_spaces(models, tmp_path):
     file.write_text("one\n", "utf-8")
     with pytest.raises(IsoglotError, match="has no line of a word"):
         _ = open_session([models[0]], dictionaries=[file]).words
+
+
+@pytest.mark.slow
+def test_100_000_sentences_are_answered_in_200_ms(session):
+    """In CPU time of one thread, which other processes change little."""
+    search = NeighbourSearch(session)
+    width = len(session.models[0].sentence_encoder.encode(["a"])[0])
+    wide = torch.nn.Linear(width, 768)
+    model = session.models[0]
+    collection = Collection("many", ("aa", "bb"), dict)
+    texts = {code: [f"{code} {n}" for n in range(50_000)] for code in ("aa", "bb")}
+    collection.__dict__["sentences"] = texts
+    search.collections["many"] = collection
+    encode = model.sentence_encoder.encode
+    for code in texts:
+        vectors = F.normalize(torch.randn(50_000, 768), dim=-1)
+        search.index.vectors[model.name, "many", code] = vectors
+    model.sentence_encoder.encode = lambda *given: wide(encode(*given))
+    question = Question(text="a", collection="many", languages=("aa", "bb"))
+    seconds = []
+    try:
+        for _ in range(5):
+            began = time.process_time()
+            with torch.no_grad():
+                answer = search.answer(model, question, silent)
+            seconds.append(time.process_time() - began)
+    finally:
+        del model.sentence_encoder.encode
+    assert answer.count("<tr>") == 11
+    assert min(seconds) < 0.2

@@ -135,10 +135,13 @@ def test_the_command_prints_its_address_and_ends_with_control_c(models, files):
         connection = http.client.HTTPConnection("127.0.0.1", int(address[1]), timeout=20)
         connection.request("GET", "/")
         assert b"Isoglot explore" in connection.getresponse().read()
-        connection.close()
+        # an open page holds such a connection
+        connection.request("GET", "/gradio_api/heartbeat/abc")
+        assert connection.getresponse().status == 200
     finally:
         run.send_signal(signal.SIGINT)
         out, err = run.communicate(timeout=60)
+    connection.close()
     assert run.returncode == 0, err
     assert out == ""
     assert "Traceback" not in err

@@ -8,6 +8,7 @@ address, so that a page from elsewhere cannot reach the app through a name that 
 
 from __future__ import annotations
 
+import logging
 import socket
 import webbrowser
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -174,13 +175,18 @@ def serve(
 
 def _run(server: Any, bound: socket.socket, announce: Callable[[], None]) -> None:
     """Run a server until it is told to stop; Ctrl-C is the usual way to stop it."""
-    started = server.startup
+    started, stop = server.startup, server.handle_exit
 
     async def startup(*arguments: Any, **named: Any) -> None:
         await started(*arguments, **named)
         announce()
 
-    server.startup = startup
+    def handle_exit(*signal: Any) -> None:
+        # connections of open pages are cut, which is no error
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        stop(*signal)
+
+    server.startup, server.handle_exit = startup, handle_exit
     try:
         server.run(sockets=[bound])
     except KeyboardInterrupt:
