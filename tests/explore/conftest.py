@@ -6,9 +6,11 @@ is Debian's; without it tests are skipped, except in CI.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import threading
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,7 +94,11 @@ def served(session: ExploreSession) -> Iterator[Served]:
     """The session's page on a free loopback port."""
     pytest.importorskip("gradio")
     with bind("127.0.0.1", 0) as bound:
-        server = make_server(session)
+        with warnings.catch_warnings():
+            # Gradio leaves event loops behind that it did not close
+            warnings.simplefilter("ignore", ResourceWarning)
+            server = make_server(session)
+            gc.collect()
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         yield Served(f"http://127.0.0.1:{bound.getsockname()[1]}/", server)

@@ -99,11 +99,11 @@ def explore(
     can use the page; the command says what they will see. Needs isoglot[explore] (Gradio).
     """
     from isoglot.cli.console import StageProgress, disable_progress_bars
-    from isoglot.explore.app import import_gradio
+    from isoglot.explore.app import require_gradio
     from isoglot.explore.server import serve, sharing_note
     from isoglot.explore.session import open_session
 
-    import_gradio()
+    require_gradio()
     disable_progress_bars()
     session = open_session(
         models,

@@ -8,6 +8,7 @@ open and connects their events. To add one, write the module and one line in `TA
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from isoglot.errors import IsoglotError
@@ -32,17 +33,20 @@ TABS: tuple[tuple[str, Callable[[ExploreSession], None]], ...] = (
 _ONE_AT_A_TIME = "isoglot"
 
 
+def require_gradio() -> None:
+    """Raise an error that says how to install Gradio, unless it is installed; imports nothing."""
+    if find_spec("gradio") is None:
+        raise IsoglotError("isoglot explore needs Gradio: pip install 'isoglot[explore]'")
+
+
 def import_gradio() -> Any:
-    """The module, without telemetry, or an error that says how to install it."""
+    """The module, without telemetry."""
+    require_gradio()
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     # Gradio would also make a summary of all events after each event, for a page that is off
     os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = str(10**12)
-    try:
-        import gradio
-    except ImportError as error:
-        raise IsoglotError(
-            "isoglot explore needs Gradio: pip install 'isoglot[explore]'"
-        ) from error
+    import gradio
+
     return gradio
 
 
