@@ -137,6 +137,8 @@ def page(browser: Any, served: Served) -> Iterator[Any]:
     opened.on("pageerror", lambda error: errors.append(str(error)))
     opened.goto(served.address)
     opened.get_by_role("tab").first.wait_for()
+    # components are drawn a moment before they listen, and the page asks for its tab when it is up
+    opened.wait_for_timeout(500)
     yield opened
     title = opened.title()
     context.close()
