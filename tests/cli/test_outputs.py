@@ -27,6 +27,7 @@ INPUTS = {
     "words",
     "text",
     "gold",
+    "results",
 }
 """Options that name what is read."""
 

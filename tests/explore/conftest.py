@@ -20,6 +20,7 @@ import pytest
 import isoglot
 from isoglot.explore.server import bind, make_server
 from isoglot.explore.session import open_session
+from tests.report.browser import chromium
 from tests.tiny_corpus import words
 
 if TYPE_CHECKING:
@@ -102,24 +103,19 @@ def served(session: ExploreSession) -> Iterator[Served]:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         yield Served(f"http://127.0.0.1:{bound.getsockname()[1]}/", server)
-        server.should_exit = True
+        server.should_exit = server.force_exit = True  # pages that are still open do not matter
         thread.join(20)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Debian's Chromium, driven by Playwright."""
-    chromium = shutil.which("chromium")
-    if chromium is None:
+    """Debian's Chromium; Playwright cannot be started twice in a process, so modules take turns."""
+    if shutil.which("chromium") is None:
         if os.environ.get("CI"):
             pytest.fail("chromium is not installed, and CI needs it: apt-get install chromium")
         pytest.skip("chromium is not installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    with chromium() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture
@@ -130,7 +126,7 @@ def page(browser: Any, served: Served) -> Iterator[Any]:
     """
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     opened = context.new_page()
-    opened.set_default_timeout(20_000)
+    opened.set_default_timeout(60_000)
     elsewhere: list[str] = []
     errors: list[str] = []
     opened.on("request", lambda one: _keep_if_elsewhere(one.url, served.address, elsewhere))
@@ -138,7 +134,7 @@ def page(browser: Any, served: Served) -> Iterator[Any]:
     opened.goto(served.address)
     opened.get_by_role("tab").first.wait_for()
     # components are drawn a moment before they listen, and the page asks for its tab when it is up
-    opened.wait_for_timeout(500)
+    opened.wait_for_timeout(1000)
     yield opened
     title = opened.title()
     context.close()
