@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from isoglot.explore.batches import BatchBrowser, BatchRequest
 from tests.explore.conftest import open_tab
+
+pytestmark = pytest.mark.slow
 
 
 def _open(page) -> None:

@@ -7,6 +7,8 @@ import pytest
 from isoglot.explore.app import TABS
 from tests.explore.conftest import ARABIC, CHINESE, HOSTILE, open_tab
 
+pytestmark = pytest.mark.slow
+
 
 def test_neighbours_of_a_sentence(page, session):
     first, _ = session.pairs["aa-bb"]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from isoglot.alignment.align import pharaoh
 from isoglot.explore.word_links import find_words, link_words
 from tests.explore.conftest import ARABIC, CHINESE, HOSTILE
+
+pytestmark = pytest.mark.slow
 
 
 def click_tab(page, name):

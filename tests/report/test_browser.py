@@ -24,7 +24,7 @@ from tests.report.generated_runs import LANGUAGES, TASKS, write_model
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = needs_browser
+pytestmark = [needs_browser, pytest.mark.slow]
 HOSTILE = [
     "mlm",
     "<script>alert('name')</script><img src=x onerror=alert(1)>",
