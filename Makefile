@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 15 --durations-min 4
 
-.PHONY: help install demo test test-slow checks lint types layers unit docs clean
+.PHONY: help install demo test test-slow slow campaign checks lint types layers unit docs clean
 
 help:
 	@echo "make demo       train a small encoder on generated text, adapt it to a new language, show before and after (4 minutes)"
@@ -30,8 +30,16 @@ demo: $(STAMP)
 test: $(STAMP)
 	@$(MAKE) --no-print-directory --jobs 2 unit checks
 
-test-slow: $(STAMP)
-	$(PYTEST) -m slow
+test-slow: slow campaign
+
+# processes that are killed: one test at a time
+CAMPAIGN := $(addprefix tests/pretraining/test_,kill.py campaign.py liveness.py agreement.py)
+
+slow: $(STAMP)
+	$(PYTEST) -m slow $(addprefix --ignore=,$(CAMPAIGN))
+
+campaign: $(STAMP)
+	$(BIN)/pytest -m slow $(CAMPAIGN)
 
 unit: $(STAMP)
 	$(PYTEST) -m "not slow"

@@ -22,7 +22,6 @@ from importlib import import_module
 from multiprocessing import resource_tracker
 from pathlib import Path
 
-import psutil
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 ROOT = Path(__file__).parents[2]
@@ -127,13 +126,12 @@ class Forked:
                     os.kill(process.pid, number)
 
     def kill(self) -> None:
-        """SIGKILL to every process and to theirs."""
+        """SIGKILL to every process and to theirs, which are in its group (`os.setsid`)."""
         for process in self._ranks:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                parent = psutil.Process(process.pid)
-                for one in [parent, *parent.children(recursive=True)]:
-                    with contextlib.suppress(psutil.NoSuchProcess):
-                        one.send_signal(signal.SIGKILL)
+            assert process.pid is not None
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.kill()  # one that has no group yet
         for process in self._ranks:
             process.join()
 
@@ -157,12 +155,16 @@ def _as_program(
 
 
 def kill_at_step(running: Forked, metrics: Path, step: int, delay: float) -> bool:
-    """SIGKILL the whole run soon after it has noted a step; False if it finished before."""
+    """SIGKILL the whole run soon after it has noted a step; False if it finished before.
+
+    Once one process is killed, another may end by itself before it is killed, too.
+    """
     while running.alive and last_step(metrics) < step:
         time.sleep(0.002)
     time.sleep(delay)
     running.kill()
-    return set(running.end()) == {-signal.SIGKILL}
+    codes = running.end()
+    return -signal.SIGKILL in codes and 0 not in codes
 
 
 def last_step(metrics: Path) -> int:

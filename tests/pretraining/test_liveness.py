@@ -88,7 +88,9 @@ def leave_one_by_one(accelerator: Accelerator) -> None:
 def test_processes_that_leave_at_the_end_disturb_nobody(tmp_path):
     group = Group(leave_one_by_one, tmp_path, processes=3)
     assert group.end() == [0, 0, 0], [group.said(rank) for rank in range(3)]
-    assert "".join(group.said(rank) for rank in range(3)) == ""
+    # the first process may have left before another could connect to it
+    lines = [line for rank in range(3) for line in group.said(rank).splitlines()]
+    assert [line for line in lines if "is not watched" not in line] == []
 
 
 def test_a_stranger_who_connects_is_not_a_process(tmp_path):

@@ -263,7 +263,9 @@ class Trial:
 
     def _checkpoint(self, run: Run, optimizer: torch.optim.Optimizer) -> tuple[float, float, int]:
         """Seconds that training waits for a checkpoint, then until it is on disk; its bytes."""
-        folder = self._spec.scratch / "checkpoints"
+        # trial processes that train together write one checkpoint, as the run's do
+        alone = self._accelerator.num_processes == 1
+        folder = (self._spec.scratch if alone else self._spec.scratch.parent) / "checkpoints"
         saver = CheckpointSaver(folder, run.config.checkpoint, group=run.saver.group)
         pause = _clocked(lambda: saver.save(run.state, run.module, optimizer))
         rest = _clocked(saver.wait)
