@@ -9,8 +9,8 @@ PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 
 
 help:
 	@echo "make demo       train a small encoder on generated text, adapt it to a new language, show before and after (4 minutes)"
-	@echo "make test       lint, types, layers and the quick tests (6 minutes)"
-	@echo "make test-slow  kill campaigns, studies, learning checks, pages in a browser"
+	@echo "make test       lint, types, layers and the quick tests (10 minutes)"
+	@echo "make test-slow  studies, learning checks, pages in a browser, then killed processes (make campaign)"
 	@echo "make docs       build the documentation site into site/"
 
 install: $(STAMP)
