@@ -68,9 +68,13 @@ def corpus(raw, tmp_path_factory) -> Corpus:
     return Corpus.open(folder)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ray_cluster() -> Iterator[None]:
-    """A Ray cluster of this process with two cores, started once: `cluster="auto"` finds it."""
+    """A Ray cluster of this process with two cores: `cluster="auto"` finds it.
+
+    A process whose cluster is lost is ended by Ray after 60 seconds, so none is left running for
+    the tests of other files.
+    """
     import ray
 
     # workers import the functions of tests

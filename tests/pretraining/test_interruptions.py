@@ -99,9 +99,10 @@ def test_a_killed_loader_worker_is_a_sentence_and_the_run_resumes(corpus, tmp_pa
     config, whole, run = driver.config(workers=1), tmp_path / "whole", tmp_path / "run"
     pretrain(driver.config(), corpus, whole, console=Console(quiet=True))
     killed: list[int] = []
+    others = set(psutil.Process().children())  # of other tests in this process
 
     def kill_worker(_: object) -> None:
-        workers = psutil.Process().children()
+        workers = set(psutil.Process().children()) - others
         if len(killed) == 5:
             for worker in workers:
                 worker.kill()
