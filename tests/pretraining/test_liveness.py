@@ -8,9 +8,11 @@ import socket
 import sys
 import threading
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+import torch.distributed
 
 from isoglot.locks import lock_folder
 from isoglot.pretraining import liveness
@@ -88,9 +90,23 @@ def leave_one_by_one(accelerator: Accelerator) -> None:
 def test_processes_that_leave_at_the_end_disturb_nobody(tmp_path):
     group = Group(leave_one_by_one, tmp_path, processes=3)
     assert group.end() == [0, 0, 0], [group.said(rank) for rank in range(3)]
-    # the first process may have left before another could connect to it
-    lines = [line for rank in range(3) for line in group.said(rank).splitlines()]
-    assert [line for line in lines if "is not watched" not in line] == []
+    assert [group.said(rank) for rank in range(3)] == ["", "", ""]
+
+
+@pytest.mark.parametrize("reason", [None, "no space on disk"])
+def test_who_connects_late_learns_why_the_first_process_left(reason, monkeypatch):
+    store = torch.distributed.HashStore()
+    monkeypatch.setattr(liveness, "group_store", lambda: store)
+    monkeypatch.setattr(liveness, "_next_number", lambda: 0)
+    first = liveness._Hub(SimpleNamespace(process_index=0))
+    late = liveness._Spoke(SimpleNamespace(process_index=1))
+    first.start()
+    while not store.check([first._key]):
+        time.sleep(0.01)
+    first.leave(reason)
+    first.join()  # nobody listens any more
+    late._watch()
+    assert (late.lost and late.lost.reason) == reason
 
 
 def test_a_stranger_who_connects_is_not_a_process(tmp_path):

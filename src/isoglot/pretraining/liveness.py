@@ -24,9 +24,9 @@ import socket
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch.distributed
 from typing_extensions import override
@@ -160,10 +160,15 @@ class _Watch(threading.Thread):
     def leave(self, reason: str | None, *, stopped: bool = False) -> None:
         """Tell the others that this process leaves, and whether because of an error."""
         said = {"left": True} if reason is None else {"reason": reason, "stopped": stopped}
+        said |= {"rank": self.rank, "host": self.host}
         self._left.set()
+        self._tell_late(said)
         for peer in list(self._peers):
-            send(peer, said | {"rank": self.rank, "host": self.host})
+            send(peer, said)
         self.close()
+
+    def _tell_late(self, said: dict[str, Any]) -> None:
+        """Leave a word for processes that connect when this one has left."""
 
     def close(self) -> None:
         """Close the connections, of this process only."""
@@ -206,6 +211,9 @@ class _Watch(threading.Thread):
         rank, host = self._peers[peer]
         said = receive(peer)
         self._drop(peer)
+        return self._loss_told(said, rank, host)
+
+    def _loss_told(self, said: dict[str, Any], rank: int, host: str) -> Loss | None:
         if said.get("left") or self._left.is_set():
             return None
         return Loss(
@@ -236,6 +244,11 @@ class _Hub(_Watch):
             for peer in list(self._peers):
                 send(peer, {"lost": True, **asdict(self.lost)})
 
+    @override
+    def _tell_late(self, said: dict[str, Any]) -> None:
+        with suppress(RuntimeError):  # the store may have ended before
+            self._store.set(f"{self._key}/left", json.dumps(said))
+
     def _accept(self, server: socket.socket, token: str) -> None:
         peer, _ = server.accept()
         peer.settimeout(5.0)
@@ -256,7 +269,14 @@ class _Spoke(_Watch):
             if time.monotonic() > deadline or self._left.wait(0.05):
                 return
         there = json.loads(self._store.get(self._key))
-        peer = socket.create_connection((there["address"], there["port"]), _CONNECT_SECONDS)
+        try:
+            peer = socket.create_connection((there["address"], there["port"]), _CONNECT_SECONDS)
+        except OSError:
+            if not self._store.check([f"{self._key}/left"]):
+                raise
+            said = json.loads(self._store.get(f"{self._key}/left"))
+            self.lost = self._loss_told(said, 0, there["host"])
+            return
         send(peer, {"token": there["token"], "rank": self.rank, "host": self.host})
         self._add(peer, 0, there["host"])
         while self.lost is None and self._peers and not self._left.is_set():
