@@ -57,6 +57,7 @@ def adapt(work: Path, encoder: Path, text: str, seed: int, options: list[str]) -
             if first is None and line.startswith("  ") and FIRST_NUMBER in line:
                 first = time.perf_counter() - began
             written.write(line)
+            written.flush()
     seconds = time.perf_counter() - began
     shown = "no score" if first is None else f"first score after {first:.0f} s"
     print(f"{text} {seed}: exit {running.returncode}, {seconds:.0f} s, {shown} ({log})", flush=True)
@@ -106,11 +107,10 @@ def main() -> None:
     parser.add_argument("encoder", type=Path, help="the encoder that encoder.py made")
     parser.add_argument("--text", choices=TEXTS, default="all")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("options", nargs="*", help="options of isoglot adapt, after --")
-    given = parser.parse_args()
-    outs = [
-        adapt(given.work, given.encoder, given.text, seed, given.options) for seed in given.seeds
-    ]
+    arguments = [*sys.argv[1:], "--"]
+    end = arguments.index("--")
+    given, options = parser.parse_args(arguments[:end]), arguments[end + 1 : -1]
+    outs = [adapt(given.work, given.encoder, given.text, seed, options) for seed in given.seeds]
     runs = []
     for seed, out in zip(given.seeds, outs, strict=True):
         scores = read_scores(out)

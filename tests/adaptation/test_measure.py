@@ -31,7 +31,8 @@ def test_a_step_that_does_not_fit_becomes_smaller(looked, monkeypatch):
     """On a corpus that has the sources and languages of the plan."""
     tried = []
 
-    def estimate_run(recipe: Recipe, corpus, **_: object) -> Estimate:
+    def estimate_run(recipe: Recipe, corpus, console: object, **_: object) -> Estimate:
+        assert console is None
         tried.append(recipe.batch.rows)
         kinds = {name: list(one.languages) for name, one in corpus.manifest.sources.items()}
         assert kinds == {"pairs": ["en-sw"], "text": ["en", "sw"]}
@@ -50,3 +51,18 @@ def test_a_step_that_does_not_fit_becomes_smaller(looked, monkeypatch):
     large = replace(recipe, batch=replace(recipe.batch, rows=64))
     with pytest.raises(DoesNotFitError, match="too large"):
         SampleTrial(looked.findings, looked.folder)(large)
+
+
+@pytest.mark.parametrize(
+    ("hours", "limits"), [(None, (120, 10)), (0.1, (18, 10)), (0.05, (9, 5.4)), (24, (120, 10))]
+)
+def test_a_trial_takes_a_small_share_of_the_hours(hours, limits, looked, monkeypatch):
+    given = []
+
+    def estimate_run(recipe: Recipe, *_: object, **seconds: float) -> Estimate:
+        given.append((seconds["search_seconds"], seconds["trial_seconds"]))
+        return Estimate(replace(recipe, batch=replace(recipe.batch, rows=4)))
+
+    monkeypatch.setattr(estimate, "estimate_run", estimate_run)
+    SampleTrial(looked.findings, looked.folder, hours)(planned(looked))
+    assert given == [pytest.approx(limits)]

@@ -334,3 +334,11 @@ def test_more_workers_than_cores_are_told_once_and_not_by_torch(monkeypatch):
     assert note is not None
     assert "6 workers share 2 cores" in note
     assert "no faster than 1 for each process" in note
+
+
+@pytest.mark.parametrize(("cores", "processes", "advice"), [(16, 1, 4), (6, 2, 3), (8, 8, None)])
+def test_a_gpu_without_workers_is_told(cores, processes, advice, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    note = worker_note(LoaderConfig(), processes, on_gpu=True)
+    assert (note is not None and f"num_workers={advice} " in note) == (advice is not None)
+    assert worker_note(LoaderConfig(num_workers=1), processes, on_gpu=True) is None

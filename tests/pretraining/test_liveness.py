@@ -95,7 +95,7 @@ def test_processes_that_leave_at_the_end_disturb_nobody(tmp_path):
 
 @pytest.mark.parametrize("reason", [None, "no space on disk"])
 def test_who_connects_late_learns_why_the_first_process_left(reason, monkeypatch):
-    store = torch.distributed.HashStore()
+    store = torch.distributed.HashStore()  # type: ignore[attr-defined]
     monkeypatch.setattr(liveness, "group_store", lambda: store)
     monkeypatch.setattr(liveness, "_next_number", lambda: 0)
     first = liveness._Hub(SimpleNamespace(process_index=0))

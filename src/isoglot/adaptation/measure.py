@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rich.console import Console
 
 from isoglot.adaptation.findings import Findings
 from isoglot.adaptation.folder import AdaptFolder
@@ -20,8 +23,10 @@ if TYPE_CHECKING:
     from isoglot.pretraining.config import Recipe
     from isoglot.pretraining.estimate import RunEstimate
 
-_TRIAL_SECONDS = 10.0
-"""Time for timing steps."""
+_TRIAL_SECONDS, _SEARCH_SECONDS = 10.0, 120.0
+"""Time for timing steps, and for trying numbers of rows at a time."""
+_TRIAL_SHARE, _SEARCH_SHARE = 0.03, 0.05
+"""The most that the two may take of the hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,10 @@ class SampleTrial:
 
     findings: Findings
     folder: AdaptFolder
+    hours: float | None = None
+    """Time for everything, if it is limited."""
+    console: Console | None = None
+    """Shows what is tried."""
 
     def __call__(self, recipe: Recipe) -> Trial:
         """Prepare a corpus of the samples, and train on it for a few steps."""
@@ -43,7 +52,7 @@ class SampleTrial:
             began = time.monotonic()
             prepare(self._settings(encoder), corpus, base=self.folder.sample)
             seconds = time.monotonic() - began
-            estimate = _estimate(recipe, Corpus.open(corpus))
+            estimate = self._estimate(recipe, Corpus.open(corpus))
         rows, reason = estimate.config.batch.rows, estimate.reason
         if rows < recipe.batch.rows:
             reason = f"{recipe.batch.rows} do not fit the memory; {reason}"
@@ -60,20 +69,26 @@ class SampleTrial:
             sources=sources, tokenizer=TokenizerConfig(folder=encoder), heldout_share=0.05
         )
 
+    def _estimate(self, recipe: Recipe, corpus: Corpus) -> RunEstimate:
+        """The estimate with all rows of a step, or with as many as fit the memory at a time.
 
-def _estimate(recipe: Recipe, corpus: Corpus) -> RunEstimate:
-    """The estimate with all rows of a step, or with as many as fit the memory at a time.
+        Raises:
+            DoesNotFitError: not even one row fits.
+        """
+        from isoglot.pretraining.estimate import estimate_run
+        from isoglot.pretraining.micro_rows import DoesNotFitError
 
-    Raises:
-        DoesNotFitError: not even one row fits.
-    """
-    from isoglot.pretraining.estimate import estimate_run
-    from isoglot.pretraining.micro_rows import DoesNotFitError
-
-    try:
-        return estimate_run(recipe, corpus, trial_seconds=_TRIAL_SECONDS)
-    except DoesNotFitError as error:
-        if not 0 < error.largest < recipe.batch.rows:
-            raise
-        fewer = replace(recipe.batch, rows=error.largest)
-        return _estimate(replace(recipe, batch=fewer), corpus)
+        limit = math.inf if self.hours is None else 3600 * self.hours
+        try:
+            return estimate_run(
+                recipe,
+                corpus,
+                self.console,
+                trial_seconds=min(_TRIAL_SECONDS, _TRIAL_SHARE * limit),
+                search_seconds=min(_SEARCH_SECONDS, _SEARCH_SHARE * limit),
+            )
+        except DoesNotFitError as error:
+            if not 0 < error.largest < recipe.batch.rows:
+                raise
+            fewer = replace(recipe.batch, rows=error.largest)
+            return self._estimate(replace(recipe, batch=fewer), corpus)

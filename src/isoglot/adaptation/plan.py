@@ -114,7 +114,7 @@ def make_plan(
     confidence, cleaning = choose_cleaning(findings, LANGUAGE_CONFIDENCE)
     prepare = plan_prepare(findings, config, folder, growth, confidence)
     recipe, decisions = plan_recipe(findings, config, folder, growth, mixture)
-    trial = (measure or SampleTrial(findings, folder))(recipe)
+    trial = (measure or SampleTrial(findings, folder, config.hours))(recipe)
     batch = replace(recipe.batch, rows=trial.rows, micro_rows=trial.micro_rows)
     recipe = scheduled(replace(recipe, batch=batch), mixture.num_steps(batch), trial.costs)
     steps = seconds_without_training(

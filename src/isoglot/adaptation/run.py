@@ -22,6 +22,7 @@ from isoglot.adaptation.display import StepDisplay
 from isoglot.adaptation.folder import AdaptFolder
 from isoglot.adaptation.inputs import find_dictionaries
 from isoglot.adaptation.look import look
+from isoglot.adaptation.measure import SampleTrial
 from isoglot.adaptation.plan import AdaptPlan, make_plan, read_plan, write_plan
 from isoglot.adaptation.push import SUFFIX, check_hub, push_folders
 from isoglot.adaptation.request import claim
@@ -171,7 +172,8 @@ def plan_adaptation(
     plan = read_plan(folder)
     if plan is None:
         tell("timing a few steps")
-        plan = make_plan(findings, config, folder, spent_seconds=time.monotonic() - began)
+        measure = SampleTrial(findings, folder, config.hours, console)
+        plan = make_plan(findings, config, folder, measure, spent_seconds=time.monotonic() - began)
         write_plan(plan, folder)
         said = f"written to {folder.plan}: edit it, and the same command uses it as it is"
     elif plan.edited:

@@ -210,10 +210,17 @@ def one_ahead(items: Iterator[T]) -> Iterator[T]:
             yield item
 
 
-def worker_note(config: LoaderConfig, num_processes: int) -> str | None:
-    """A sentence if a machine's loader workers are more than its cores."""
+def worker_note(config: LoaderConfig, num_processes: int, *, on_gpu: bool = False) -> str | None:
+    """A sentence if a machine's loader workers are more than its cores, or a GPU has none."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     workers = config.num_workers * num_processes
+    advised = min(4, (cores or 1) // num_processes)
+    if on_gpu and not workers and advised > 1:
+        return (
+            "loader.num_workers: 0 builds batches in the training process, and a GPU with a small "
+            f"model waits for them: --set loader.num_workers={advised} "
+            "gives the same batches sooner."
+        )
     if not cores or workers <= cores:
         return None
     return (

@@ -150,7 +150,7 @@ def build_run(
     )
     local = int(os.environ.get("LOCAL_WORLD_SIZE", accelerator.num_processes))
     for note in (
-        worker_note(config.loader, local),
+        worker_note(config.loader, local, on_gpu=accelerator.device.type == "cuda"),
         config.distributed.note(accelerator.num_processes),
     ):
         if note:

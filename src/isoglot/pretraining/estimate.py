@@ -147,6 +147,7 @@ def estimate_run(
     hours: float | None = None,
     folder: Path | None = None,
     trial_seconds: float | None = None,
+    search_seconds: float | None = None,
 ) -> RunEstimate:
     """Measure a few steps of a recipe on a corpus, in a process of its own.
 
@@ -160,6 +161,7 @@ def estimate_run(
         hours: time for the whole run from now on; none: the recipe's steps.
         folder: where the run will be written, so that its disk is measured; none: a temporary one.
         trial_seconds: time for timing steps; none: ten seconds, or a share of the hours.
+        search_seconds: time for trying numbers of rows; none: two minutes, or such a share.
 
     Raises:
         DoesNotFitError: no number of rows fits the memory.
@@ -167,6 +169,7 @@ def estimate_run(
     """
     budget = time_budget(hours)
     with _measurer(config, corpus, console, folder, budget=budget) as measurer:
+        measurer.search_seconds = search_seconds
         rows = measurer.micro_rows()
         costs = measurer.costs(rows.number, trial_seconds)
         place = measurer.scratch.parent

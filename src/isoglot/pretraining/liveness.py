@@ -159,8 +159,8 @@ class _Watch(threading.Thread):
 
     def leave(self, reason: str | None, *, stopped: bool = False) -> None:
         """Tell the others that this process leaves, and whether because of an error."""
-        said = {"left": True} if reason is None else {"reason": reason, "stopped": stopped}
-        said |= {"rank": self.rank, "host": self.host}
+        said: dict[str, object] = {"rank": self.rank, "host": self.host}
+        said |= {"left": True} if reason is None else {"reason": reason, "stopped": stopped}
         self._left.set()
         self._tell_late(said)
         for peer in list(self._peers):

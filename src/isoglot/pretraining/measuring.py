@@ -114,6 +114,8 @@ class RunMeasurer:
     budget: TimeBudget | None = None
     sharing: int = 1
     """Runs that will share the memory of the device."""
+    search_seconds: float | None = None
+    """Time for trying numbers of rows; none: two minutes, or a share of the hours."""
     _trial: TrialProcess | None = field(default=None, init=False)
     _runs: bool = field(default=False, init=False)
     """Has a number of rows been run?"""
@@ -160,7 +162,9 @@ class RunMeasurer:
         trial, world = self._own_trial(), self.accelerator.num_processes
         on_gpu = self.accelerator.device.type == "cuda"
         seconds = _SEARCH_SECONDS
-        if self.budget is not None:
+        if self.search_seconds is not None:
+            seconds = self.search_seconds
+        elif self.budget is not None:
             seconds = min(_SEARCH_SHARE * self.budget.seconds, seconds)
         smallest = trial.smallest()
         allowed = (trial.spec.max_bytes or sys.maxsize) + trial.used_bytes
