@@ -17,6 +17,7 @@ from torch.utils.data import Dataset
 from typing_extensions import override
 
 from isoglot.batching.mixture import key_of
+from isoglot.batching.schedules import ObjectivesOfStep
 from isoglot.errors import IsoglotError
 from isoglot.types import IGNORE, Batch, LongArray, MaskRule, Rows, Sequence, Vocabulary
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from isoglot.batching.mixture import Mixture
     from isoglot.batching.planner import MicroBatchPlan
+    from isoglot.batching.schedules import StageSchedules
     from isoglot.objectives.base import Objective
     from isoglot.types import Example, Rng
 
@@ -61,10 +63,12 @@ class BatchBuilder(Dataset[Batch]):
         target_capacity: int | None,
         seed: int,
         stage: int,
+        schedules: StageSchedules | None = None,
     ) -> None:
         self.mixture, self.vocabulary = mixture, vocabulary
         self.micro_rows, self.row_length = micro_rows, row_length
         self.num_aux_rows, self.target_capacity = num_aux_rows, target_capacity
+        self._objectives = ObjectivesOfStep(schedules)
         self._generator = _Generators()
         self._keys = [
             {
@@ -128,7 +132,8 @@ class BatchBuilder(Dataset[Batch]):
                     bases = tuple(one for base in depends_on for one in built.get(base, ()))
                     built[name] = objective.build_from(bases, self.vocabulary, rng)
                 else:
-                    built[name] = self._build(objective, example, rng, plan)
+                    own = self._objectives.at(plan.step, name, objective)
+                    built[name] = self._build(own, example, rng, plan)
             return [(name, objective, built[name]) for name, objective in component.objectives]
         except Exception as error:
             raise IsoglotError(f"{examples.where(index)}: {error}") from error

@@ -29,6 +29,7 @@ from torch.utils.data import DataLoader, Sampler
 from isoglot.batching.builder import BatchBuilder
 from isoglot.batching.mixture import Mixture, OpenStream
 from isoglot.batching.padded import PaddedBatchBuilder, build_planner, uses_padding
+from isoglot.batching.schedules import StageSchedules, with_highest_rate
 from isoglot.errors import IsoglotError, RecipeError
 from isoglot.ranges import Range, check_ranges
 from isoglot.types import Cursor
@@ -120,11 +121,13 @@ class Loader:
         workers: LoaderConfig | None = None,
         pad_targets: bool = False,
         pin_memory: bool = False,
+        schedules: StageSchedules | None = None,
     ) -> None:
         self.rank, self.world = rank, world
         self.workers = workers or LoaderConfig()
         self.pin_memory = pin_memory
         check_shape(shape, world, streams)
+        streams = with_highest_rate(streams, schedules)
         tokens = shape.micro_batch_rows * shape.row_length
         self.mixture = Mixture(streams, seed=seed, stage=stage)
         padded = uses_padding(streams)
@@ -139,6 +142,7 @@ class Loader:
             target_capacity=capacity,
             seed=seed,
             stage=stage,
+            schedules=schedules,
         )
 
     def steps(self, cursor: Cursor) -> Iterator[list[Batch]]:

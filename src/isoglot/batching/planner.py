@@ -68,6 +68,8 @@ class MicroBatchPlan:
     """The place of its first token in the row."""
     cursor: Cursor = field(default_factory=Cursor)
     """The state of the data after this micro-batch's step."""
+    step: int = 0
+    """The step of the stage that it belongs to, from 0."""
 
 
 class Placement(NamedTuple):
@@ -266,6 +268,7 @@ def _make_plans(
                 rows=rows[part],
                 offsets=offsets[part],
                 cursor=Cursor() if cursor is None else cursor,
+                step=0 if cursor is None else cursor.step - 1,
             )
         )
         first = last

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from isoglot.batching.builder import PlacedSequence
 from isoglot.batching.loader import Loader, LoaderConfig, open_streams
+from isoglot.batching.schedules import StageSchedules
 from isoglot.errors import IsoglotError, RecipeError
 from isoglot.folders import find_model
 from isoglot.types import Batch, Cursor
@@ -105,7 +106,7 @@ def open_stage(
         CorpusError: the corpus lacks what the recipe reads.
     """
     from isoglot.pretraining.config import objectives_of, objectives_to_fit
-    from isoglot.pretraining.stage_data import with_corpus_defaults
+    from isoglot.pretraining.stage_data import num_steps, with_corpus_defaults
 
     if not 0 <= stage < len(config.stages):
         last = len(config.stages) - 1
@@ -121,8 +122,18 @@ def open_stage(
     shape = _with_rows(config.batch)
     streams = config.stages[stage].streams
     opened = open_streams(corpus, streams, known, row_length=shape.row_length)
+    own = config.stages[stage]
+    steps = 1
+    if own.schedules(1) != StageSchedules():  # epochs are counted only where steps matter
+        steps = num_steps(own, corpus, known, shape, seed=config.seed, number=stage)
     loader = Loader(
-        corpus, opened, shape, seed=config.seed, stage=stage, workers=LoaderConfig(num_workers=0)
+        corpus,
+        opened,
+        shape,
+        seed=config.seed,
+        stage=stage,
+        workers=LoaderConfig(num_workers=0),
+        schedules=own.schedules(steps),
     )
     return StageBatches(config, corpus, stage, objectives, loader)
 

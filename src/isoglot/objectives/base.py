@@ -275,6 +275,10 @@ class Objective(ABC):
         """`build` for a padded batch whose longest source has `max_length` tokens."""
         return self.build(example, vocabulary, rng)
 
+    def with_masking_rate(self, rate: float) -> Objective:
+        """The objective with another masking rate, if a stage's `masking_rate` is for it."""
+        return self
+
     def weight_at(self, step: int) -> float:
         """Its weight at a step of a stage; constant unless overridden."""
         return self.weight

@@ -36,7 +36,7 @@ class Masking:
     """Settings of masking."""
 
     rate: Annotated[float, Range(0, 1, above=True)] = 0.15
-    """Share of the tokens to predict."""
+    """Share of the tokens to predict; a stage's `masking_rate` replaces it in `mlm` and `tlm`."""
     unit: Literal["token", "word", "span", "pmi"] = "token"
     """Mask single tokens, whole words, spans of geometric length, or phrases of high PMI."""
     mask_replace_prob: Probability = 0.8

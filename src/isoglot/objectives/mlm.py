@@ -50,6 +50,10 @@ class MLM(Objective):
     def prepare(self, corpus: Corpus, progress: Progress | None = None) -> Self:
         return replace(self, masking=self.masking.prepare(corpus, progress))
 
+    @override
+    def with_masking_rate(self, rate: float) -> Self:
+        return replace(self, masking=replace(self.masking, rate=rate))
+
     @property
     @override
     def uses_language_tokens(self) -> bool:  # type: ignore[override]

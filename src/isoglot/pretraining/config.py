@@ -14,6 +14,7 @@ from typing_extensions import override
 from isoglot.batching.loader import LoaderConfig
 from isoglot.batching.mixture import key_of
 from isoglot.batching.planner import BatchConfig
+from isoglot.batching.schedules import MaskingRate, StageSchedules
 from isoglot.batching.streams import StreamConfig
 from isoglot.errors import RecipeError, nearest, require, require_name
 from isoglot.models.config import ExportConfig, ModelConfig
@@ -44,6 +45,9 @@ class StageConfig:
     """This stage's own optimizer settings; none means the recipe's."""
     keep_optimizer: bool = False
     """Keep the optimizer's moments of the stage before instead of starting from zero."""
+    # not in `repr`, which feeds fingerprints of runs that were made before these settings
+    masking_rate: MaskingRate | None = field(default=None, repr=False)
+    """The masking rate of `mlm` and `tlm` from step to step; none: that of their own settings."""
 
     def __post_init__(self) -> None:
         require(self.steps is not None or self.epochs is not None, "a stage needs steps, or epochs")
@@ -51,6 +55,10 @@ class StageConfig:
         require(len(self.streams) > 0, "a stage needs a stream to draw from")
         for name in self.streams:
             require_name(name, "streams")
+
+    def schedules(self, steps: int) -> StageSchedules:
+        """What changes from step to step of so many."""
+        return StageSchedules(steps=steps, masking_rate=self.masking_rate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +178,7 @@ class PretrainConfig:
             self.deterministic,
             self.seed,
             *self._block_settings(),
+            *self._schedule_settings(),
             *self._stopping_settings(),
             *self.memory.deciding(),
         )
@@ -182,6 +191,14 @@ class PretrainConfig:
             for number, stage in enumerate(self.stages)
             for name, stream in stage.streams.items()
             if stream.blocks_together is not None
+        )
+
+    def _schedule_settings(self) -> tuple[object, ...]:
+        """The schedules of stages: nothing without them."""
+        return tuple(
+            (number, schedules)
+            for number, stage in enumerate(self.stages)
+            if (schedules := stage.schedules(1)) != StageSchedules()
         )
 
     def _stopping_settings(self) -> tuple[object, ...]:
@@ -228,7 +245,21 @@ def objectives_of(config: PretrainConfig) -> dict[str, Objective]:
                 f"the objective {name!r} needs {needs}, and the model is an encoder. Set "
                 "model.decoder: {} for one with the encoder's shape."
             )
+    _check_masking_rates(config, found)
     return found
+
+
+def _check_masking_rates(config: PretrainConfig, objectives: dict[str, Objective]) -> None:
+    """Refuse a stage's `masking_rate` that none of its objectives has."""
+    for number, stage in enumerate(config.stages):
+        if stage.masking_rate is None:
+            continue
+        rate, names = stage.masking_rate.start, config.objectives_in(number)
+        if all(objectives[name].with_masking_rate(rate) is objectives[name] for name in names):
+            raise RecipeError(
+                f"stages.{number}.masking_rate is for the objectives mlm and tlm, and the stage "
+                f"trains {', '.join(names)}. Leave it out, or set the rate of the objective itself."
+            )
 
 
 def objectives_to_fit(config: PretrainConfig) -> dict[str, Objective]:

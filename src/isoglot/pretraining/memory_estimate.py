@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Literal
 
 from isoglot.batching.loader import Loader, LoaderConfig, open_streams
+from isoglot.batching.schedules import MaskingRate, StageSchedules
 from isoglot.errors import RecipeError
 from isoglot.pretraining.activations import (
     KeptBytes,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
     from isoglot.corpus import Corpus
     from isoglot.objectives.base import Objective
-    from isoglot.pretraining.config import PretrainConfig
+    from isoglot.pretraining.config import PretrainConfig, StageConfig
     from isoglot.types import Batch
 
 Device = Literal["cuda", "cpu"]
@@ -264,10 +265,16 @@ def _some_batches(
     pads = passes.on_gpu if shape.pad_targets is None else shape.pad_targets
     loader = Loader(
         corpus, opened, shape, seed=config.seed, stage=stage, workers=LoaderConfig(),
-        pad_targets=pads,
+        pad_targets=pads, schedules=_most_targets(config.stages[stage]),
     )  # fmt: skip
     steps = loader.steps(Cursor())
     return next(steps)
+
+
+def _most_targets(stage: StageConfig) -> StageSchedules:
+    """The schedules of a stage as in the step with most targets."""
+    rate = stage.masking_rate
+    return StageSchedules(masking_rate=None if rate is None else MaskingRate(start=rate.highest))
 
 
 def _num_targets(batch: Batch) -> int:

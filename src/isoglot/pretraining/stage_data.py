@@ -132,6 +132,7 @@ def make_loader(
         workers=context.config.loader,
         pad_targets=on_gpu if pad_targets is None else pad_targets,
         pin_memory=on_gpu,
+        schedules=context.config.stages[stage].schedules(context.num_steps[stage]),
     )
 
 
