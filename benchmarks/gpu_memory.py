@@ -182,6 +182,7 @@ def train(name: str) -> dict[str, float]:
     )
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
+    peaks = separate_peaks(stage.optimizer)
     seconds = []
     losses = []
     began = time.perf_counter()
@@ -193,13 +194,27 @@ def train(name: str) -> dict[str, float]:
     step_seconds = float(np.median(seconds[WARM_UP:]))
     counts = count_batches([next(random_batches(config))])
     return {
-        "measured": torch.cuda.max_memory_allocated(),
+        "measured": max(peaks.values()),
+        **peaks,
         "reserved": torch.cuda.max_memory_reserved(),
         "tokens_per_second": counts.tokens / step_seconds,
         "share": counts.flops(encoder.model.config) / step_seconds / peak,
         "first_step": seconds[0],
         "loss": losses[-1],
     }
+
+
+def separate_peaks(optimizer: torch.optim.Optimizer) -> dict[str, int]:
+    """The highest memory of the passes and of the updates, filled while training goes on."""
+    peaks = {"passes": 0, "update": 0}
+
+    def note(name: str) -> None:
+        peaks[name] = max(peaks[name], torch.cuda.max_memory_allocated())
+        torch.cuda.reset_peak_memory_stats()
+
+    optimizer.register_step_pre_hook(lambda *_: note("passes"))
+    optimizer.register_step_post_hook(lambda *_: note("update"))
+    return peaks
 
 
 def main() -> None:
