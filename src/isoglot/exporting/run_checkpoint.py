@@ -165,9 +165,12 @@ def export_checkpoint(
     Gives its card, and notes on what the folder could not hold.
     """
     from isoglot.pretraining.export import Exporter
+    from isoglot.pretraining.weight_average import WeightAverage, averaged_weights
 
     state = found.checkpoint.state
     module, notes = _build_module(found, console)
+    if found.recipe.averaging is not None:
+        module.average = WeightAverage(module, found.recipe.averaging)
     found.checkpoint.restore_weights(module, partly=True)
     plain = replace(found.recipe.export, sentence_transformers="none", fold_languages=())
     exporter = Exporter(
@@ -180,7 +183,8 @@ def export_checkpoint(
         recipe_text=found.recipe_text,
         console=console,
     )
-    notes += exporter.export(folder, state)
+    with averaged_weights(module.average):
+        notes += exporter.export(folder, state)
     return exporter.card(state), notes
 
 

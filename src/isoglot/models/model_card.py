@@ -63,6 +63,8 @@ class ModelCard:
     """Optimizer steps before the scores."""
     recipe: str | None = None
     """Name of the recipe; none: that of the model."""
+    weights: str | None = None
+    """What the weights are, where they are not those of the last step."""
 
     def render(
         self,
@@ -91,6 +93,8 @@ class ModelCard:
             ("tokens seen", f"{self.tokens_seen:,}"),
             ("recipe", f"`{self.recipe or self.name}`, with all settings in recipe.yaml"),
         ]
+        if self.weights is not None:
+            rows.append(("weights", self.weights))
         if pooling is not None:
             rows.append(("sentence vector", pooling))
         parts = [

@@ -44,6 +44,7 @@ from isoglot.pretraining.stage_data import (
 )
 from isoglot.pretraining.train_module import Seq2SeqTrainModule, TrainModule
 from isoglot.pretraining.waiting import main_process_first, wait_for_all
+from isoglot.pretraining.weight_average import WeightAverage
 from isoglot.pretraining.writers import PrepareProgress
 
 if TYPE_CHECKING:
@@ -125,6 +126,8 @@ def build_run(
     save_memory(module, config.memory, mixed_precision=accelerator.mixed_precision)
     if not config.distributed.shards(accelerator.num_processes):
         module.to(accelerator.device)  # else in parts, as the whole may not fit
+    if config.averaging is not None:
+        module.average = WeightAverage(module, config.averaging)
     exporter = Exporter(
         config=config,
         corpus=corpus,

@@ -25,6 +25,7 @@ from isoglot.pretraining.distributed import DistributedConfig
 from isoglot.pretraining.early_stopping import EarlyStoppingConfig
 from isoglot.pretraining.memory_config import MemoryConfig
 from isoglot.pretraining.optimizer import OptimizerConfig
+from isoglot.pretraining.weight_average import AveragingConfig
 from isoglot.ranges import NumSteps, Range, Seed, check_ranges
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ class PretrainConfig:
     """What is recorded during training."""
     early_stopping: EarlyStoppingConfig | None = None
     """End the last stage when held-out scores no longer improve; none: take all steps."""
+    averaging: AveragingConfig | None = None
+    """Validate and export an exponential moving average of the weights; none: the last weights."""
     export: ExportConfig = field(default_factory=ExportConfig)
     """What is written beside the plain Hugging Face folder."""
     precision: Literal["auto", "float32", "bf16"] = "auto"
@@ -152,6 +155,8 @@ class PretrainConfig:
             "early_stopping: there is nothing to watch with logging.validate_every_steps: 0. Set "
             "the steps between two validations.",
         )
+        if self.averaging is not None:
+            self.averaging.check(self.distributed.strategy, self.memory.weights)
         optimizers = tuple(self.optimizer_in(stage) for stage in range(len(self.stages)))
         self.memory.check(optimizers, self.precision, self.distributed.strategy)
 
@@ -179,6 +184,7 @@ class PretrainConfig:
             self.seed,
             *self._block_settings(),
             *self._schedule_settings(),
+            *((self.averaging,) if self.averaging is not None else ()),
             *self._stopping_settings(),
             *self.memory.deciding(),
         )

@@ -9,7 +9,7 @@ RUN/languages/de/                for each of `export.fold_languages`, a plain fo
 from __future__ import annotations
 
 import math
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -26,6 +26,7 @@ from isoglot.models.sharding import whole_weights
 from isoglot.pretraining.config import PretrainConfig, objectives_of
 from isoglot.pretraining.train_module import Seq2SeqTrainModule, TrainModule
 from isoglot.pretraining.waiting import wait_for_all
+from isoglot.pretraining.weight_average import averaged_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +67,7 @@ class Exporter:
         """Export the model of this step, if intermediate models are asked for."""
         if not self.config.export.every_steps:
             return
-        with whole_weights(self.module, keep=self._is_main_process):
+        with self._exported_weights():
             if self._is_main_process:
                 self.export(self.folder / INTERMEDIATE / f"step-{state.total_steps:08d}", state)
         self._wait_for_all()
@@ -75,13 +76,22 @@ class Exporter:
         """Export the final model; returns its folder and notes on what it could not hold."""
         model = self.folder / "model"
         notes: list[str] = []
-        with whole_weights(self.module, keep=self._is_main_process):
+        with self._exported_weights():
             if self._is_main_process:
                 notes = self.export(model, state)
                 self._export_sentence_transformers(model, state)
                 self._export_languages(state)
         self._wait_for_all()
         return model, tuple(notes)
+
+    @contextmanager
+    def _exported_weights(self) -> Iterator[None]:
+        """Within: the main process has whole weights, averaged ones where the run averages."""
+        with (
+            averaged_weights(self.module.average),
+            whole_weights(self.module, keep=self._is_main_process),
+        ):
+            yield
 
     def _wait_for_all(self) -> None:
         if self.accelerator is not None:
@@ -167,6 +177,7 @@ class Exporter:
             data=tuple(data_rows(self.corpus)),
             scores=tuple(scores),
             steps=steps,
+            weights=None if self.config.averaging is None else self.config.averaging.describe(),
         )
 
 

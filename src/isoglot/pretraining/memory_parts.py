@@ -50,6 +50,9 @@ class ModelBytes:
         self.momentum_encoders = self._bytes(frozen, parts) + sum(
             buffer.nbytes for buffer in module.objectives.buffers()
         )
+        if config.averaging is not None:
+            averaged = [weight for weight in module.parameters() if weight.requires_grad]
+            self.momentum_encoders += self._bytes(averaged, 1)
         self.host = self.update_bytes = 0
         if config.memory.offload_optimizer:
             self.moments, self.host = 0, 12 * sum(weight.numel() for weight in trained)

@@ -43,6 +43,7 @@ from isoglot.pretraining.text_samples import with_first_sampled
 from isoglot.pretraining.train_step import StageContext, training_steps
 from isoglot.pretraining.validation import Validation
 from isoglot.pretraining.waiting import wait_for_all
+from isoglot.pretraining.weight_average import averaged_weights
 from isoglot.pretraining.writers import Record, Writers, open_writers, step_record
 from isoglot.types import Cursor
 
@@ -213,6 +214,8 @@ class Run:
         for name in self.config.objectives_in(stage):
             if name not in trained_before:
                 self.module.objective(name).on_stage_start()
+        if self.module.average is not None:
+            self.module.average.start()
         if optimizer is not None and self.config.stages[stage].keep_optimizer:
             transfer_state(optimizer, fresh)
         if stage != self.state.stage:
@@ -307,7 +310,9 @@ class Run:
 
     def _validate(self, validation: Validation) -> Record:
         """Score the held-out data; the state then knows the best validation."""
-        total, scores = self.state.total_steps, validation(self.module)
+        total = self.state.total_steps
+        with averaged_weights(self.module.average):
+            scores = validation(self.module)
         heldout = self.watch.update(self.state.heldout, scores, stage=self.state.stage, step=total)
         self.state = replace(self.state, heldout=heldout)
         record: Record = {"step": total, "stage": self.state.stage, **scores}

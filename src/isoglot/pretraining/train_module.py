@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from isoglot.corpus import Corpus
     from isoglot.models.encoder import States
     from isoglot.models.seq2seq import Seq2Seq
+    from isoglot.pretraining.weight_average import WeightAverage
     from isoglot.types import Batch, Rows
 
 
@@ -91,6 +92,8 @@ class TrainModule(nn.Module):
         )
         self.names = list(objectives)
         """Names of the objectives."""
+        self.average: WeightAverage | None = None
+        """The moving average of the weights, where a recipe asks for one."""
 
     @override
     def forward(

@@ -95,6 +95,11 @@ class StageContext:
         """The modules of the stage's objectives."""
         return [self.module.objective(name) for name in self.objectives]
 
+    def update_average(self, step: int) -> None:
+        """Move the average of the weights, if there is one, after a step, from 0."""
+        if self.module.average is not None:
+            self.module.average.update(step)
+
     def needs_sync(self, step: int) -> bool:
         """Are the weights of this step (from 1) needed before the next one is launched?"""
         return self.schedule is None or self.schedule.needs_sync(step)
@@ -225,6 +230,7 @@ def _launch(
     if complete:
         with skip_update_if(context.optimizer, ~numbers.isfinite().all()):
             context.optimizer.step()
+        context.update_average(step)
         # a run that stops at a non-finite step keeps nothing of it, so it need not wait here
         complete = context.loss.not_finite == "stop" or not any(
             map(_overrides_after_step, context.modules())
@@ -278,8 +284,10 @@ def _finish(context: StageContext, launched: _LaunchedStep, accelerator: Acceler
             context.dump_folder,
             rank=accelerator.process_index,
         )
-    if finite and not supports_device_skip(context.optimizer):
-        context.optimizer.step()
+    if not supports_device_skip(context.optimizer):
+        if finite:
+            context.optimizer.step()
+        context.update_average(launched.step)
     if launched.complete:
         seconds = launched.device_end.since(launched.device_start)
     else:
