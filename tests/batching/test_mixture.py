@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from isoglot.batching.mixture import evenly_spaced, key_of, permute, smoothed_shares, uniform
+from isoglot.batching.language_shares import smoothed_shares
+from isoglot.batching.mixture import evenly_spaced, key_of, permute, uniform
 from isoglot.batching.streams import LanguageSlice
 from tests.batching import naive
 from tests.batching.fakes import FakeSlice, Plain, WithAux, mixture, open_stream

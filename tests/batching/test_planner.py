@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from isoglot.batching.builder import BatchBuilder
-from isoglot.batching.mixture import smoothed_shares
+from isoglot.batching.language_shares import smoothed_shares
 from isoglot.batching.planner import BatchConfig, Planner
 from isoglot.types import Cursor, Draw
 from tests.batching.fakes import VOCABULARY, FakeSlice, Plain, WithAux, mixture, open_stream

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from isoglot.batching.mixture import smoothed_shares
+from isoglot.batching.language_shares import smoothed_shares
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams.parallel import ParallelStream
 from isoglot.batching.streams.text import TextStream

@@ -129,7 +129,8 @@ class Loader:
         check_shape(shape, world, streams)
         streams = with_highest_rate(streams, schedules)
         tokens = shape.micro_batch_rows * shape.row_length
-        self.mixture = Mixture(streams, seed=seed, stage=stage)
+        steps = 1 if schedules is None else schedules.steps
+        self.mixture = Mixture(streams, seed=seed, stage=stage, steps=steps)
         padded = uses_padding(streams)
         capacity = _target_capacity(self.mixture, tokens) if pad_targets and not padded else None
         self.planner = build_planner(self.mixture, shape, target_capacity=capacity)

@@ -1,7 +1,8 @@
 """Which example is the n-th draw: languages by p proportional to N^alpha, examples in epochs.
 
 A mixture has components: each (source, language) of each stream, or, with `sampling: epochs`, a
-whole stream. The component of draw n is a function of (seed, stage, n); the example of the c-th
+whole stream. The component of draw n is a function of (seed, stage, n), and of the step where alpha
+is annealed; the example of the c-th
 draw from a component is a function of (seed, stage, component, c): a new permutation in each epoch
 of the component. So the state of the data is a counter per component (`Cursor`).
 
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
+from isoglot.batching.language_shares import alpha_at, component_shares, component_slices
 from isoglot.batching.streams.base import LanguageSlice, StreamConfig
 from isoglot.corpus.storage.grouping import group_places
 from isoglot.errors import CorpusError
@@ -154,45 +156,59 @@ class Component:
 class Mixture:
     """All components of a stage and the probability of drawing each."""
 
-    def __init__(self, streams: tuple[OpenStream, ...], *, seed: int, stage: int) -> None:
-        self.streams = streams
+    def __init__(
+        self, streams: tuple[OpenStream, ...], *, seed: int, stage: int, steps: int = 1
+    ) -> None:
+        """`steps`: those of the stage, over which `end_alpha` is reached."""
+        self.streams, self._steps = streams, steps
         self._key = key_of(seed, stage, "cells")
         self.components: list[Component] = []
-        probabilities: list[float] = []
+        self._means: list[list[float]] = []
+        """Of each stream, the mean length of a draw from each component."""
         for number, stream in enumerate(streams):
             if not stream.slices:
                 raise CorpusError(
                     f"the stream {stream.config.kind!r} has no examples left: check its sources, "
                     f"languages and overlong settings."
                 )
-            groups, shares = _component_shares(stream)
-            means = [stream.mean_length(group) for group in groups]
-            per_draw = float(np.dot(shares, means))
-            for group, share in zip(groups, shares, strict=True):
+            groups = component_slices(stream)
+            self._means.append([stream.mean_length(group) for group in groups])
+            for group in groups:
                 label = group[0].name if len(groups) > 1 or len(group) == 1 else "union"
-                name = f"{number}:{stream.config.kind}/{label}"
-                objectives = stream.objectives_of(group)
                 component = Component(
                     number,
-                    name,
+                    f"{number}:{stream.config.kind}/{label}",
                     group,
-                    objectives,
+                    stream.objectives_of(group),
                     seed=seed,
                     stage=stage,
                     shuffle_blocks=stream.config.blocks_together,
                 )
                 self.components.append(component)
-                probabilities.append(stream.config.share * share / per_draw)
-        self.probabilities = np.array(probabilities) / sum(probabilities)
-        total = sum(stream.config.share for stream in streams)
-        self.tokens_per_draw = total / sum(probabilities)
-        """Mean number of tokens in the main rows of one draw, about."""
-        self._cumulative = np.cumsum(self.probabilities)
+        self.anneals = steps > 1 and any(one.config.end_alpha is not None for one in streams)
+        """Do the probabilities change from step to step?"""
+        self.probabilities, self.tokens_per_draw = self._at(0)
+        """In the first step; `tokens_per_draw` is the mean number of tokens in the main rows of one
+        draw, about."""
+        self.last_probabilities = self._at(steps - 1)[0] if self.anneals else self.probabilities
+        self._cumulative = (0, np.cumsum(self.probabilities))
 
-    def draw_components(self, first: int, number: int) -> LongArray:
-        """The components of the draws first, first + 1, ..."""
+    def _at(self, step: int) -> tuple[FloatArray, float]:
+        """The probability of each component in a step, and the tokens of a draw."""
+        found: list[float] = []
+        for stream, means in zip(self.streams, self._means, strict=True):
+            shares = component_shares(stream, alpha_at(stream.config, step, self._steps))
+            per_draw = float(np.dot(shares, means))
+            found += [stream.config.share * share / per_draw for share in shares]
+        total = sum(stream.config.share for stream in self.streams)
+        return np.array(found) / sum(found), total / sum(found)
+
+    def draw_components(self, first: int, number: int, *, step: int = 0) -> LongArray:
+        """The components of the draws first, first + 1, ... if they are taken in a step."""
+        if self.anneals and self._cumulative[0] != step:
+            self._cumulative = (step, np.cumsum(self._at(step)[0]))
         points = uniform(self._key, np.arange(first, first + number))
-        chosen = np.searchsorted(self._cumulative, points, "right")
+        chosen = np.searchsorted(self._cumulative[1], points, "right")
         return np.minimum(chosen, len(self.components) - 1).astype(np.int64)
 
 
@@ -204,29 +220,6 @@ def sequence_lengths(objectives: NamedObjectives, sizes: IntArray) -> IntArray:
 def evenly_spaced(number: int, limit: int) -> LongArray:
     """At most `limit` indices below a number, evenly spaced, as files are often sorted."""
     return np.linspace(0, number - 1, min(limit, number)).astype(np.int64)
-
-
-def smoothed_shares(counts: FloatArray, alpha: float) -> FloatArray:
-    """The share of each language, proportional to N^alpha."""
-    powers = counts**alpha
-    return np.asarray(powers / powers.sum(), dtype=np.float64)
-
-
-def _component_shares(stream: OpenStream) -> tuple[list[tuple[LanguageSlice, ...]], FloatArray]:
-    """The slices of each component of a stream, and its share of the stream's draws."""
-    slices, config = stream.slices, stream.config
-    if config.sampling == "epochs":
-        return [slices], np.ones(1)
-    sizes = np.array(
-        [s.num_tokens if config.alpha_unit == "tokens" else s.num_sentences for s in slices],
-        dtype=np.float64,
-    )
-    languages = sorted({one.language for one in slices})
-    language_of = np.array([languages.index(one.language) for one in slices])
-    totals = np.bincount(language_of, weights=sizes).astype(np.float64)
-    # several sources of one language share the language's probability by their sizes
-    shares = smoothed_shares(totals, config.alpha)[language_of] * sizes / totals[language_of]
-    return [(one,) for one in slices], shares
 
 
 # Counter-based randomness: the n-th value of a key without the values before it. An epoch visits

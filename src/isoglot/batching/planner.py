@@ -148,8 +148,12 @@ class Planner:
             counters=tuple(counters.tolist()),
             pending=PendingDraws(remaining.components, remaining.counters),
         )
+        # where alpha is annealed, the next step's draws have probabilities of their own
+        taken = len(known.following.components) if self.mixture.anneals else new
         self._known = _KnownDraws(
-            cursor=following, pending=remaining, following=known.following[new:]
+            cursor=following,
+            pending=remaining,
+            following=known.following[taken:],
         )
         numbers = range(rank, self.num_micro, world)
         return _make_plans(pool, placement, numbers, cursor=following)
@@ -189,7 +193,9 @@ class Planner:
             counters = self._counters_of(cursor, known.following.components)
             first = cursor.draws + len(known.following.components)
             short = int((self._wanted_tokens - tokens) / self.mixture.tokens_per_draw)
-            components = self.mixture.draw_components(first, max(short, _DRAWS_PER_LOOKUP))
+            components = self.mixture.draw_components(
+                first, max(short, _DRAWS_PER_LOOKUP), step=cursor.step
+            )
             more = self._lookup(components, count_draws(components, counters))
             known = replace(known, following=known.following.join(more))
         return known
@@ -218,15 +224,16 @@ class Planner:
         return rows
 
     def _share_of(self, some: list[Component], components: list[Component]) -> float:
-        """The share of the draws from these components that comes from some of them."""
+        """The share of the draws from these components that comes from some of them, at most."""
         if len(some) == len(components):
             return 1.0
         numbers = {one: number for number, one in enumerate(self.mixture.components)}
-        part, whole = (
-            float(self.mixture.probabilities[[numbers[one] for one in of]].sum())
-            for of in (some, components)
+        part, whole = ([numbers[one] for one in of] for of in (some, components))
+        mixture = self.mixture
+        return max(
+            float(one[part].sum()) / float(one[whole].sum())
+            for one in (mixture.probabilities, mixture.last_probabilities)
         )
-        return part / whole
 
     def _place(self, pool: DrawPool, order: LongArray) -> Placement:
         """A micro-batch for each draw, as long as there is room, and the places of sequences."""

@@ -199,7 +199,7 @@ def show_knowledge(knowledge: Knowledge, *, alphas: Sequence[float]) -> None:
     """Print the content of a knowledge store, by language."""
     import numpy as np
 
-    from isoglot.batching.mixture import smoothed_shares
+    from isoglot.batching.language_shares import smoothed_shares
 
     _print_linked(knowledge.manifest)
     counts = knowledge.manifest.counts

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from isoglot.batching.builder import PlacedSequence
 from isoglot.batching.loader import Loader, LoaderConfig, open_streams
-from isoglot.batching.schedules import StageSchedules
 from isoglot.errors import IsoglotError, RecipeError
 from isoglot.folders import find_model
 from isoglot.types import Batch, Cursor
@@ -124,7 +123,7 @@ def open_stage(
     opened = open_streams(corpus, streams, known, row_length=shape.row_length)
     own = config.stages[stage]
     steps = 1
-    if own.schedules(1) != StageSchedules():  # epochs are counted only where steps matter
+    if own.changing:  # epochs are counted only where steps matter
         steps = num_steps(own, corpus, known, shape, seed=config.seed, number=stage)
     loader = Loader(
         corpus,

@@ -57,6 +57,13 @@ class StageConfig:
         for name in self.streams:
             require_name(name, "streams")
 
+    @property
+    def changing(self) -> tuple[object, ...]:
+        """The settings that make numbers change from step to step: nothing without them."""
+        alphas = [(name, one.end_alpha) for name, one in self.streams.items()]
+        found = [one for one in alphas if one[1] is not None]
+        return (*found, *((self.masking_rate,) if self.masking_rate is not None else ()))
+
     def schedules(self, steps: int) -> StageSchedules:
         """What changes from step to step of so many."""
         return StageSchedules(steps=steps, masking_rate=self.masking_rate)
@@ -183,7 +190,7 @@ class PretrainConfig:
             self.deterministic,
             self.seed,
             *self._block_settings(),
-            *self._schedule_settings(),
+            *((number, one.changing) for number, one in enumerate(self.stages) if one.changing),
             *((self.averaging,) if self.averaging is not None else ()),
             *self._stopping_settings(),
             *self.memory.deciding(),
@@ -197,14 +204,6 @@ class PretrainConfig:
             for number, stage in enumerate(self.stages)
             for name, stream in stage.streams.items()
             if stream.blocks_together is not None
-        )
-
-    def _schedule_settings(self) -> tuple[object, ...]:
-        """The schedules of stages: nothing without them."""
-        return tuple(
-            (number, schedules)
-            for number, stage in enumerate(self.stages)
-            if (schedules := stage.schedules(1)) != StageSchedules()
         )
 
     def _stopping_settings(self) -> tuple[object, ...]:
@@ -260,8 +259,8 @@ def _check_masking_rates(config: PretrainConfig, objectives: dict[str, Objective
     for number, stage in enumerate(config.stages):
         if stage.masking_rate is None:
             continue
-        rate, names = stage.masking_rate.start, config.objectives_in(number)
-        if all(objectives[name].with_masking_rate(rate) is objectives[name] for name in names):
+        names = config.objectives_in(number)
+        if all(objectives[name].with_masking_rate(0.5) is objectives[name] for name in names):
             raise RecipeError(
                 f"stages.{number}.masking_rate is for the objectives mlm and tlm, and the stage "
                 f"trains {', '.join(names)}. Leave it out, or set the rate of the objective itself."

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isoglot.batching.mixture import smoothed_shares
+from isoglot.batching.language_shares import smoothed_shares
 from isoglot.corpus.tokenization.vocabulary import TOKENIZER_FILE
 
 if TYPE_CHECKING:

@@ -129,6 +129,8 @@ class StreamConfig(ABC):
     slow disks and object stores); none: examples, blocks if the corpus is read from a URL."""
     shuffle_blocks: Annotated[int, Range(1, 100_000)] = field(default=8, repr=False)
     """Shards whose examples are shuffled together with `shuffle: blocks`."""
+    end_alpha: Annotated[float | None, Range(-10, 10)] = field(default=None, repr=False)
+    """The alpha of the stage's last step, which `alpha` approaches linearly; none: it stays."""
 
     @property
     def blocks_together(self) -> int | None:
@@ -219,6 +221,10 @@ class StreamConfig(ABC):
     def __post_init__(self) -> None:
         require(len(self.objectives) > 0, "a stream needs an objective that reads it")
         require(len(set(self.objectives)) == len(self.objectives), "an objective is named twice")
+        require(
+            self.end_alpha is None or self.sampling == "languages",
+            "end_alpha is for sampling: languages; sampling: epochs does not use alpha",
+        )
         check_ranges(self)
 
     def check_overlong(
