@@ -5,12 +5,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 15 --durations-min 4
 
-.PHONY: help install demo test test-slow slow campaign checks lint types layers unit docs clean
+.PHONY: help install demo test test-slow slow campaign checks lint types guard layers unit docs clean
 
 help:
 	@echo "make demo       train a small encoder on generated text, adapt it to a new language, show before and after (4 minutes)"
 	@echo "make test       lint, types, layers and the quick tests (10 minutes)"
-	@echo "make test-slow  studies, learning checks, pages in a browser, then killed processes (make campaign)"
+	@echo "make test-slow  studies, learning checks, pages in a browser, then killed processes (make campaign) and speed (make guard)"
 	@echo "make docs       build the documentation site into site/"
 
 install: $(STAMP)
@@ -30,7 +30,7 @@ demo: $(STAMP)
 test: $(STAMP)
 	@$(MAKE) --no-print-directory --jobs 2 unit checks
 
-test-slow: slow campaign
+test-slow: slow campaign guard
 
 # processes that are killed: one test at a time
 CAMPAIGN := $(addprefix tests/pretraining/test_,kill.py campaign.py liveness.py agreement.py)
@@ -40,6 +40,10 @@ slow: $(STAMP)
 
 campaign: $(STAMP)
 	$(BIN)/pytest -m slow $(CAMPAIGN)
+
+# speeds as ratios to other libraries, compared with benchmarks/guard.json
+guard: $(STAMP)
+	$(BIN)/python -m benchmarks.guard
 
 unit: $(STAMP)
 	$(PYTEST) -m "not slow"

@@ -14,21 +14,24 @@ import torch
 from benchmarks.memory import peak_bytes
 
 
+def on_gpu() -> bool:
+    return torch.cuda.is_available()
+
+
 def name() -> str:
-    if torch.cuda.is_available():
+    if on_gpu():
         return torch.cuda.get_device_name().replace(" ", "-")
     return f"{_processor().replace(' ', '-')}-{os.cpu_count()}-cores"
 
 
 def matmul_peak() -> float:
     """FLOP/s of large square matrix products, the best of three sizes."""
-    sizes = (4096, 8192, 16384) if torch.cuda.is_available() else (512, 1024, 2048)
+    sizes = (4096, 8192, 16384) if on_gpu() else (512, 1024, 2048)
     return max(_products(size) for size in sizes)
 
 
 def _products(size: int) -> float:
-    on_gpu = torch.cuda.is_available()
-    kind: dict[str, Any] = {"device": "cuda", "dtype": torch.bfloat16} if on_gpu else {}
+    kind: dict[str, Any] = {"device": "cuda", "dtype": torch.bfloat16} if on_gpu() else {}
     left, right = torch.randn(size, size, **kind), torch.randn(size, size, **kind)
     for _ in range(3):
         left @ right
@@ -43,13 +46,13 @@ def _products(size: int) -> float:
 
 
 def synchronize() -> None:
-    if torch.cuda.is_available():
+    if on_gpu():
         torch.cuda.synchronize()
 
 
 def peak_gib() -> float:
     """Peak memory of this process in GiB: GPU memory if there is a GPU, else resident memory."""
-    if torch.cuda.is_available():
+    if on_gpu():
         return torch.cuda.max_memory_allocated() / 2**30
     return peak_bytes() / 2**30
 
