@@ -62,19 +62,15 @@ def training_ratio(kind: str, model: Path, corpus: Path) -> float:
 def embedding_ratio(model: Path, sentences: Sequence[str]) -> float:
     """Vectors a second of the last layer's mean state."""
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Pooling, Transformer
     from transformers import AutoTokenizer
 
     from isoglot.evaluation.embed import embed
     from isoglot.evaluation.loading import load_encoder
 
     encoder, tokenizer = load_encoder(model), AutoTokenizer.from_pretrained(model)
-    body = Transformer(str(model))
     device = "cuda" if machine.on_gpu() else "cpu"
     encoder = encoder.to(device)
-    other = SentenceTransformer(
-        modules=[body, Pooling(body.get_embedding_dimension())], device=device
-    )
+    other = SentenceTransformer(str(model), device=device)  # with the mean of the last states
     return faster(
         lambda: embed(encoder, tokenizer, sentences, layers=[-1]),
         lambda: other.encode(list(sentences), show_progress_bar=False),
