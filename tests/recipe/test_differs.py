@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from isoglot.batching.schedules import MaskingRate
 from isoglot.errors import RecipeError
 from isoglot.pretraining.config import objectives_of
 from isoglot.recipe import load_recipe, recipe_names
@@ -198,7 +199,11 @@ def stage_2(recipe: Any, _: str) -> bool:
 
 CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "alpha": lambda r, line: (
-        streams(r)[0].alpha_unit == "tokens" if "tokens" in line else streams(r)[0].alpha == 0.7
+        streams(r)[0].alpha_unit == "tokens"
+        if "tokens" in line
+        else numbers(line) == [streams(r)[0].alpha, streams(r)[0].end_alpha]
+        if "falls" in line
+        else streams(r)[0].alpha == 0.7
     ),
     "batch": batch_as_said,
     "betas": lambda r, line: list(r.optimizer.betas) == numbers(line),
@@ -240,6 +245,10 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
     ),
     "losses": lambda r, _: used(r)["entity"].variant == "released",
     "masking": masks_as_said,
+    "masking_rate": lambda r, line: (
+        [stage.masking_rate for stage in r.stages]
+        == [MaskingRate(start=numbers(line)[0] / 100, end=numbers(line)[1] / 100)]
+    ),
     "matching": lambda r, _: (
         r.transplant and r.transplant.initialize in ("both", "embeddings") and r.transplant.strict
     ),
@@ -320,6 +329,7 @@ def test_what_must_be_said_is_said(name: str) -> None:
     assert ("pseudo_tokens" in said) == ("target_languages" in said) == ("btmlm" in objectives)
     assert ("phrases" in said) == any(masking.unit == "pmi" for masking in maskings(recipe))
     assert ("distillation" in said) == ("distill" in objectives)
+    assert ("masking_rate" in said) == any(stage.masking_rate for stage in recipe.stages)
     assert ("dictionaries" in said) == bool(recipe.transplant and recipe.transplant.dictionaries)
     if recipe.corpus is None and not name.startswith("demo"):
         assert "attention_dropout" in said
