@@ -156,6 +156,7 @@ def test_processes_share(corpus: Any) -> None:
     fsdp = estimate_memory(sharded, corpus, processes=4, device="cpu")
     for own, whole in zip(parts(fsdp), parts(one), strict=True):
         assert whole / 4 <= own < 1.02 * whole / 4
+    assert one.host_first == ddp.host_first == 0
     groups = replace(config.distributed, strategy="hsdp", shard_processes=2)
     hsdp = estimate_memory(replace(config, distributed=groups), corpus, processes=4, device="cpu")
     assert fsdp.weights < hsdp.weights < one.weights
@@ -168,6 +169,15 @@ def test_momentum_encoders_and_offloaded_moments_are_counted(corpus: Any) -> Non
     found = estimate_memory(contrast, corpus, device="cpu")
     assert found.stage == 1
     assert found.momentum_encoders > 0.9 * found.weights
+    sharded = replace(contrast.distributed, strategy="fsdp")
+    split = estimate_memory(
+        replace(contrast, distributed=sharded), corpus, processes=2, device="cpu"
+    )
+    objectives = {name: one.prepare(corpus) for name, one in objectives_of(contrast).items()}
+    module = build_train_module(contrast.model, objectives, corpus, row_length=96)
+    built = (*module.parameters(), *module.buffers())
+    assert split.host_first == sum(tensor.nbytes for tensor in built)
+    assert "first process" in split.rows()[-1][1]
     host = replace(contrast, memory=MemoryConfig(offload_optimizer=True))
     offloaded = estimate_memory(host, corpus, device="cpu")
     assert offloaded.moments == 0

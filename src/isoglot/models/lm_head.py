@@ -150,7 +150,8 @@ class LMHead:
             features = self.features(state[None])
         except (RuntimeError, TypeError):  # no chain of layers, or more layers after the product
             return False
-        if features.shape[-1] != output.in_features or isinstance(output.weight, FakeTensor):
+        shape_only = isinstance(output.weight, FakeTensor) or output.weight.is_meta
+        if features.shape[-1] != output.in_features or shape_only:
             return features.shape[-1] == output.in_features  # without numbers nothing to compare
         return torch.equal(output(features), self._run_layers(state[None]))
 

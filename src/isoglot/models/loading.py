@@ -217,7 +217,12 @@ def scratch_config(
 
 
 def _from_pretrained(auto: Any, name: str, **options: Any) -> tuple[Any, tuple[str, ...]]:
-    """A model, and the weights outside its encoder that the folder lacks."""
+    """A model, and the weights outside its encoder that the folder lacks.
+
+    Within `torch.device("meta")` no weights are read: the model has those of the config's shapes.
+    """
+    if torch.get_default_device().type == "meta":
+        return auto.from_config(dtype=torch.float32, **options).eval(), ()
     model, missing, _ = load_weights(auto, name, "a masked language model", **options)
     return model, check_encoder_weights(name, model, missing)
 

@@ -25,6 +25,7 @@ from isoglot.objectives.base import Objective
 from isoglot.pretraining.config import PretrainConfig, objectives_of, objectives_to_fit
 from isoglot.pretraining.distributed import check_processes
 from isoglot.pretraining.export import Exporter
+from isoglot.pretraining.initial_weights import build_on_first_process
 from isoglot.pretraining.measuring import RunMeasurer
 from isoglot.pretraining.memory_saving import build_device, save_memory
 from isoglot.pretraining.planning import make_plan, needs_plan, stored_plan
@@ -121,11 +122,7 @@ def build_run(
     config = config if plan is None else plan.apply(config)
     if callable(recipe_text):
         recipe_text = recipe_text(asked if plan is None else plan.apply(asked))
-    with build_device(model, config.memory, accelerator.device):
-        module = build_train_module(model, objectives, corpus, row_length=config.batch.row_length)
-    save_memory(module, config.memory, mixed_precision=accelerator.mixed_precision)
-    if not config.distributed.shards(accelerator.num_processes):
-        module.to(accelerator.device)  # else in parts, as the whole may not fit
+    module, note = _build_module(replace(config, model=model), objectives, corpus, accelerator)
     if config.averaging is not None:
         module.average = WeightAverage(module, config.averaging)
     exporter = Exporter(
@@ -152,13 +149,42 @@ def build_run(
         exporter=exporter,
     )
     local = int(os.environ.get("LOCAL_WORLD_SIZE", accelerator.num_processes))
-    for note in (
+    for told in (
         worker_note(config.loader, local, on_gpu=accelerator.device.type == "cuda"),
         config.distributed.note(accelerator.num_processes),
+        note,
     ):
-        if note:
-            context.warn(note)
+        if told:
+            context.warn(told)
     return context
+
+
+def _build_module(
+    config: PretrainConfig,
+    objectives: Mapping[str, Objective],
+    corpus: Corpus,
+    accelerator: Accelerator,
+) -> tuple[TrainModule, str | None]:
+    """The module of a run, whole on the device or still to be sharded; and a note, if there is one.
+
+    The weights of one that is sharded are in the host memory of the first process.
+    """
+
+    def build() -> TrainModule:
+        return build_train_module(
+            config.model, objectives, corpus, row_length=config.batch.row_length
+        )
+
+    shards, note = config.distributed.shards(accelerator.num_processes), None
+    with build_device(config.model, config.memory, accelerator.device):
+        if shards:
+            module, note = build_on_first_process(build, accelerator)
+        else:
+            module = build()
+    save_memory(module, config.memory, mixed_precision=accelerator.mixed_precision)
+    if not shards:
+        module.to(accelerator.device)  # else in parts, as the whole may not fit
+    return module, note
 
 
 def prepare_objectives(

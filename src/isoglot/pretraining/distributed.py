@@ -9,6 +9,7 @@ transformer layer of the module is a unit that is gathered for its pass and free
 the encoder, the decoder, momentum encoders and teachers. A momentum encoder is one more unit around
 its layers. All other weights (embeddings, LM head, objectives' heads) are whole from the beginning
 of a micro-batch to the end of its backward pass. Buffers (queues) are the same on every process.
+The first process alone builds the weights (`initial_weights.py`) and sends each unit to the others.
 
 Numbers are those of DDP: weights are gathered in their own type, and autocast rounds them where
 they are used; gradients are added up in float32 or better. A sharded weight is a `DTensor`, so that
@@ -184,14 +185,22 @@ def _shard(module: TrainModule, mesh: DeviceMesh, device: torch.device) -> None:
 
 def _place(unit: nn.Module, device: torch.device) -> None:
     """Move the whole weights and buffers of a unit to the device; the first process's for all."""
-    for one in unit.modules():
-        for tensors in (one._parameters, one._buffers):  # noqa: SLF001
-            for tensor in tensors.values():
-                if tensor is not None and not is_split(tensor) and tensor.device != device:
-                    tensor.data = tensor.data.to(device)
     for tensor in dict.fromkeys((*unit.parameters(), *unit.buffers())):
-        if not is_split(tensor):
-            dist.broadcast(tensor.detach(), src=0)
+        if is_split(tensor):
+            continue
+        if tensor.is_meta:
+            _allocate(tensor, device)
+        elif tensor.device != device:
+            tensor.data = tensor.data.to(device)
+        dist.broadcast(tensor.detach(), src=0)
+
+
+def _allocate(tensor: Tensor, device: torch.device) -> None:
+    """Give a weight or buffer of the meta device memory, in place: tied weights stay tied."""
+    empty = torch.empty_like(tensor, device=device, requires_grad=False)
+    if isinstance(tensor, torch.nn.Parameter):
+        empty = torch.nn.Parameter(empty, requires_grad=tensor.requires_grad)
+    torch.utils.swap_tensors(tensor, empty)
 
 
 def _reshard_without_gradient(module: nn.Module, *_: object) -> None:

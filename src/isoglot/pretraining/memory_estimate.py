@@ -83,6 +83,8 @@ class MemoryEstimate:
     """The highest sum of what exists at one time."""
     host: int = 0
     """Memory of the host that one process needs besides: an offloaded optimizer."""
+    host_first: int = 0
+    """Memory of the host that the first process needs: all weights, before they are sharded."""
 
     def rows(self) -> list[tuple[str, str]]:
         """What the estimate says, line by line: (what, how much)."""
@@ -104,6 +106,9 @@ class MemoryEstimate:
         found.append(("total", f"{gib(self.peak)} at the highest, in stage {self.stage + 1}"))
         if self.host:
             found.append(("host memory", f"{gib(self.host)} for each process"))
+        if self.host_first:
+            note = f"{gib(self.host_first)} for the first process, before the model is sharded"
+            found.append(("host memory", note))
         return found
 
 
@@ -247,6 +252,7 @@ def stage_memory(
         logits=head.bytes,
         peak=peak,
         host=model.host,
+        host_first=model.host_first,
     )
 
 

@@ -67,7 +67,12 @@ class ModelBytes:
                 (4 if weight in matrices else 8) * _part(weight.shape, parts).numel()
                 for weight in trained
             )
-        self.exchange = self._gathered(module) if parts > 1 else 0
+        self.exchange = self.host_first = 0
+        if parts > 1:
+            self.exchange = self._gathered(module)
+            self.host_first = self._bytes(module.parameters(), 1) + sum(
+                buffer.nbytes for buffer in module.buffers()
+            )
         if processes > 1 and parts == 1:
             self.exchange = self.gradients  # DDP's buckets
 
