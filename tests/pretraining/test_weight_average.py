@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from rich.console import Console
 from safetensors.torch import load_file
 from torch import nn
 
-from isoglot.errors import RecipeError
+from isoglot.errors import CheckpointError, RecipeError
 from isoglot.exporting.export import export_model
 from isoglot.pretraining import train_step
 from isoglot.pretraining.checkpoint import Checkpoint
@@ -104,6 +105,17 @@ def test_weights_and_average_resume_exactly(
     train(averaging(), corpus, tmp_path / "run", resume=False, stop_at=stop_at)
     train(averaging(), corpus, tmp_path / "run", resume=True)
     assert_same(tmp_path / "run", whole[0])
+
+
+def test_a_run_cannot_begin_or_stop_to_average_when_it_is_resumed(
+    corpus: Any, whole: Any, tmp_path: Any
+) -> None:
+    train(driver.config(), corpus, tmp_path / "plain", resume=False, stop_at=3)
+    with pytest.raises(CheckpointError, match="no average of the weights: resume without"):
+        train(averaging(), corpus, tmp_path / "plain", resume=True)
+    shutil.copytree(whole[0], tmp_path / "average")
+    with pytest.raises(CheckpointError, match="it has an average of the weights: resume with"):
+        train(driver.config(), corpus, tmp_path / "average", resume=True)
 
 
 def test_an_exported_checkpoint_is_the_average(whole: Any, tmp_path: Any) -> None:

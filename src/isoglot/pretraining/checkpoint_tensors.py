@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from isoglot.pretraining.checkpoint_files import SavedTensor
 
+_AVERAGE = "average."
+"""What names of the averaged weights of a training module begin with."""
+
 
 def untied_tensors(module: nn.Module) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Weights and buffers without duplicates, and the name that each duplicate refers to."""
@@ -62,6 +65,12 @@ def load_targets(
     known = {**{name: name for name in saved}, **aliases}
     missing = [name for name in own if name not in known]
     more = [] if partly else [name for name in known if name not in own]
+    if any(name.startswith(_AVERAGE) for name in (*missing, *more)):
+        raise RuntimeError(
+            "it has no average of the weights: resume without averaging"
+            if missing
+            else "it has an average of the weights: resume with the same averaging"
+        )
     if missing or more:
         raise RuntimeError(
             f"it has no {', '.join(missing[:3])}" if missing else f"it has {', '.join(more[:3])}"
