@@ -11,8 +11,8 @@ same model and text, so that it depends little on the machine:
     tokenize       bytes a second in one process, beside the `tokenizers` library
 
 The model is tiny and the text generated. Each side of a ratio is measured two or three times, in
-turn, and its best time counts. Takes 90 seconds on two quiet cores. The exit code is 1 if a
-ratio is below `SHARE` of the stored one.
+turn, and its best time counts. Takes 90 seconds on two cores; nothing else should run there, since
+other work changes the ratios. The exit code is 1 if a ratio is below `SHARE` of the stored one.
 """
 
 from __future__ import annotations

@@ -65,6 +65,19 @@ def test_an_estimate_says_what_looks_wrong(corpus, tmp_path, local):
     assert "lower checkpoint.keep" in note
 
 
+def test_without_time_for_a_search_one_number_of_rows_is_tried(corpus, tmp_path, local):
+    config = driver.config()
+    config = replace(config, batch=replace(config.batch, micro_rows="auto"))
+    tried = {}
+    for seconds in (0.0, 60.0):
+        found = estimate_run(
+            config, corpus, folder=tmp_path, trial_seconds=0.0, search_seconds=seconds
+        )
+        speeds = found.reason.partition("tokens/s by rows at a time: ")[2].partition(";")[0]
+        tried[seconds] = speeds.count(": ")
+    assert tried[0.0] == 1 < tried[60.0]
+
+
 @pytest.mark.slow
 def test_hours_are_filled_by_the_steps_of_an_estimate(corpus, tmp_path):
     found = estimate_run(driver.config(), corpus, hours=1.0, folder=tmp_path, trial_seconds=0.5)

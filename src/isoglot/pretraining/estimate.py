@@ -168,8 +168,9 @@ def estimate_run(
         IsoglotError: the hours are too few.
     """
     budget = time_budget(hours)
-    with _measurer(config, corpus, console, folder, budget=budget) as measurer:
-        measurer.search_seconds = search_seconds
+    with _measurer(
+        config, corpus, console, folder, budget=budget, search_seconds=search_seconds
+    ) as measurer:
         rows = measurer.micro_rows()
         costs = measurer.costs(rows.number, trial_seconds)
         place = measurer.scratch.parent
@@ -218,6 +219,7 @@ def _measurer(
     *,
     budget: TimeBudget | None = None,
     sharing: int = 1,
+    search_seconds: float | None = None,
 ) -> Iterator[RunMeasurer]:
     """What measures a recipe that is not being run, in a scratch folder beside the run's."""
     console = console or Console(quiet=True)
@@ -243,6 +245,7 @@ def _measurer(
             steps=tuple(steps),
             budget=budget,
             sharing=sharing,
+            search_seconds=search_seconds,
         ) as measurer:
             yield measurer
     finally:
