@@ -48,7 +48,8 @@ def write_random(work: Path, *, layers: int, hidden: int) -> Path:
 
 def train(work: Path, settings: list[str], *, layers: int, hidden: int) -> Path:
     """The folder of the trained encoder."""
-    prepare(work / "prepare.yaml", work / "corpus", workers=os.cpu_count() or 1)
+    if not (work / "corpus" / "manifest.json").is_file():
+        prepare(work / "prepare.yaml", work / "corpus", workers=os.cpu_count() or 1)
     random = write_random(work, layers=layers, hidden=hidden)
     out = work / "runs" / "encoder"
     if not (out / "model" / "config.json").is_file():

@@ -56,7 +56,7 @@ def adapt(work: Path, encoder: Path, text: str, seed: int, options: list[str]) -
         for line in running.stdout or ():
             if first is None and line.startswith("  ") and FIRST_NUMBER in line:
                 first = time.perf_counter() - began
-            written.write(line)
+            written.write(f"{time.perf_counter() - began:7.1f} s  {line}")
             written.flush()
     seconds = time.perf_counter() - began
     shown = "no score" if first is None else f"first score after {first:.0f} s"

@@ -17,8 +17,10 @@ def test_settings_in_a_file(tmp_path):
     file = tmp_path / "adapt.yaml"
     file.write_text(
         "encoder: m\ntext: {swh: a.txt, en: [b.txt, c.txt]}\nvocabulary: 500\ntests: t\n"
+        "knowledge: tables\n"
     )
     found = load_request(file, ["hours=2"])
+    assert found.knowledge == "tables"
     assert found.text == {"sw": ("a.txt",), "en": ("b.txt", "c.txt")}
     assert (found.vocabulary, found.hours, found.tests) == (500, 2.0, ("t",))
     file.write_text("encoder: m\ntexts: {sw: a.txt}\n")
@@ -42,6 +44,18 @@ def test_a_folder_belongs_to_one_request(tmp_path):
         claim(folder, CONFIG)
     with pytest.raises(RecipeError, match=r"text was \w+=a.txt and is \w+=b.txt"):
         claim(folder, replace(CONFIG, hours=3.0, text={"sw": ("b.txt",)}))
+
+
+def test_knowledge_is_part_of_the_request(tmp_path):
+    folder = AdaptFolder(tmp_path / "out")
+    claim(folder, CONFIG)
+    text = folder.request.read_text("utf-8")
+    assert "knowledge: null\n" in text
+    folder.request.write_text(text.replace("knowledge: null\n", ""), "utf-8")
+    folder.corpus.mkdir()
+    assert claim(folder, CONFIG) is None, "a request from before there was knowledge continues"
+    with pytest.raises(RecipeError, match=r"knowledge was not set and is tables"):
+        claim(folder, replace(CONFIG, knowledge="tables"))
 
 
 def test_a_folder_of_something_else(tmp_path):

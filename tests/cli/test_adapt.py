@@ -13,6 +13,7 @@ import pytest
 from isoglot.adaptation.config import AdaptConfig
 from isoglot.adaptation.run import AdaptOutcome
 from tests.adaptation.given import Given, make_given
+from tests.adaptation.knowledge_tables import write_tables
 from tests.adaptation.test_card import SCORES
 
 
@@ -21,8 +22,35 @@ def given(tmp_path_factory) -> Given:
     return make_given(tmp_path_factory.mktemp("given"))
 
 
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory) -> Path:
+    """Knowledge in English and German, shared: do not write into it."""
+    return write_tables(tmp_path_factory.mktemp("knowledge") / "tables", languages=("en", "de"))
+
+
+@pytest.fixture(scope="module")
+def few_tables(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("knowledge") / "few"
+    return write_tables(folder, languages=("en", "sw"), max_entities=12)
+
+
+def break_tables(tables: Path, workdir: Path) -> None:
+    """Copies of the tables with a fault each, and what else a user may take for tables."""
+    for name in ("cut-pages", "cut-claims", "no-wikidata", "begun", "bad-counts"):
+        shutil.copytree(tables, workdir / name)
+    for cut in ("cut-pages/wikipedia/de/pages", "cut-claims/wikidata/claims"):
+        file = workdir / f"{cut}-00000.parquet"
+        file.write_bytes(file.read_bytes()[:300])
+    shutil.rmtree(workdir / "no-wikidata/wikidata")
+    (workdir / "begun/counts.json").unlink()
+    (workdir / "bad-counts/counts.json").write_text('{"settings": ')
+    (workdir / "linked/knowledge").mkdir(parents=True)
+    (workdir / "linked/knowledge/knowledge.json").write_text("{}")
+    (workdir / "graph.yaml").write_text("graphs: {}\n")
+
+
 @pytest.fixture
-def files(given, workdir) -> Path:
+def files(given, workdir, tables, few_tables) -> Path:
     """A folder with an encoder, good files and bad ones."""
     (workdir / "models").mkdir()
     (workdir / "models/mine").symlink_to(given.encoder)
@@ -41,6 +69,10 @@ def files(given, workdir) -> Path:
     (workdir / "used").mkdir()
     (workdir / "used/thesis.tex").touch()
     (workdir / "nothing").mkdir()
+    (workdir / "tables").symlink_to(tables)
+    (workdir / "few").symlink_to(few_tables)
+    (workdir / "de.txt").write_text(given.text("de").read_text("utf-8"), encoding="utf-8")
+    break_tables(tables, workdir)
     (workdir / "models/mute").mkdir()
     for name in ("config.json", "model.safetensors"):
         shutil.copy(given.encoder / name, workdir / "models/mute")
@@ -48,6 +80,7 @@ def files(given, workdir) -> Path:
 
 
 TEXT = ("--text", "en=en.txt")
+TWO = (*TEXT, "--text", "de=de.txt")
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "no data": (("models/mine",), "nothing to learn from: give text (--text sw=FILE) or pairs"),
     "a file that is not there": (
@@ -152,6 +185,54 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "gold alignments that are not there": (
         ("models/mine", *TEXT, "--alignments", "nothing"),
         "alignments: nothing has no gold word alignments.",
+    ),
+    "knowledge that is not there": (
+        ("models/mine", *TWO, "--knowledge", "wiki"),
+        "--knowledge wiki: there is no such folder; isoglot knowledge extract or isoglot knowledge",
+    ),
+    "a file in the place of knowledge": (
+        ("models/mine", *TWO, "--knowledge", "graph.yaml"),
+        "--knowledge graph.yaml: is a file. Name the folder of tables that isoglot knowledge",
+    ),
+    "a folder without knowledge": (
+        ("models/mine", *TWO, "--knowledge", "nothing"),
+        "--knowledge nothing: holds no tables of knowledge (no counts.json); isoglot knowledge",
+    ),
+    "knowledge of a corpus": (
+        ("models/mine", *TWO, "--knowledge", "linked"),
+        "--knowledge linked: is knowledge that was linked to a corpus, in the tokens of its",
+    ),
+    "tables that are not complete": (
+        ("models/mine", *TWO, "--knowledge", "begun"),
+        "--knowledge begun: its tables are not complete (no counts.json). Run isoglot knowledge",
+    ),
+    "knowledge without Wikidata": (
+        ("models/mine", *TWO, "--knowledge", "no-wikidata"),
+        "no-wikidata: was extracted without Wikidata, which maps pages to entities.",
+    ),
+    "knowledge of other languages": (
+        ("models/mine", "--text", "fr=en.txt", "--knowledge", "tables"),
+        "--knowledge tables: has de, en, the request has fr: no language in common. Descriptions",
+    ),
+    "knowledge with one language in common": (
+        ("models/mine", *TEXT, "--pairs", "en-sw=en-sw.tsv", "--knowledge", "tables"),
+        "--knowledge tables: has de, en, the request has en, sw: only en in common. Descriptions",
+    ),
+    "too little knowledge": (
+        ("models/mine", *TEXT, "--pairs", "en-sw=en-sw.tsv", "--knowledge", "few"),
+        "needed are 100 mentions or facts. Write its tables from more pages or facts, or leave",
+    ),
+    "knowledge with a damaged file": (
+        ("models/mine", *TWO, "--knowledge", "cut-pages"),
+        "wikipedia/de/pages-00000.parquet: cannot be read (",
+    ),
+    "knowledge with damaged facts": (
+        ("models/mine", *TWO, "--knowledge", "cut-claims"),
+        "wikidata/claims-00000.parquet: cannot be read (",
+    ),
+    "knowledge with damaged counts": (
+        ("models/mine", *TWO, "--knowledge", "bad-counts"),
+        "bad-counts/counts.json: is damaged (",
     ),
     "settings that are not there": (("adapt.yaml", *TEXT), "there is no file adapt.yaml"),
 }

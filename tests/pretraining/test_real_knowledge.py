@@ -14,7 +14,8 @@ from isoglot.corpus.knowledge.graph.write_tables import (
     GraphSource,
     write_graph_tables,
 )
-from isoglot.corpus.knowledge.link.run import LinkConfig, link
+from isoglot.corpus.knowledge.link.config import LinkConfig
+from isoglot.corpus.knowledge.link.run import link
 from isoglot.corpus.pipeline.plan import PrepareConfig
 from isoglot.corpus.pipeline.run import prepare
 from isoglot.corpus.reading.sources import SourceConfig

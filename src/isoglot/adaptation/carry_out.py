@@ -1,6 +1,6 @@
 """Carry out the plan of an adaptation, step by step.
 
-    before --> grow --> prepare --> train --> choose --> after --> export --> page
+    before --> grow --> prepare --> train --> choose --> after --> link --> export --> page
 
 Each step leaves its result whole or not at all, and a record of what it was made from (`steps.py`):
 after an interruption, of whatever kind, the same command goes on. Preparing and training continue
@@ -33,6 +33,7 @@ from isoglot.folders import model_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from isoglot.adaptation.comparison import Choice, Comparison
     from isoglot.adaptation.scores import ModelScores
     from isoglot.pretraining.config import Recipe
 
@@ -43,6 +44,7 @@ STEPS = {
     "train": "training",
     "choose": "choosing layers on development pairs",
     "after": "scoring after",
+    "link": "scoring entities and facts",
     "export": "exporting",
     "page": "writing the page",
 }
@@ -75,6 +77,10 @@ class Adaptation:
         """
         if not self.plan.new_words:
             self.display.drop("grow")
+        if self.plan.prepare.knowledge is None:
+            self.display.drop("link")
+        else:
+            self.display.expect("link", self.plan.step_seconds.get("link", 0.0))
         self.display.expect("train", self.plan.step_seconds["train"])
         before = self._score("before", self.base)
         if self.plan.new_words:
@@ -84,7 +90,8 @@ class Adaptation:
         development = self._choose(corpus)
         sentences = self.folder.sentence_model if development.vectors else None
         after = self._score("after", self.trained_model, sentences)
-        scores = compare(before, after, development, self._speed())
+        linking = self._link(corpus)
+        scores = compare(before, after, development, self._speed(), linking)
         if read_scores(self.folder.scores) != scores:
             write_json(self.folder.scores, scores.to_json(), indent=1)
         self._give(scores, corpus, development, trained)
@@ -226,6 +233,8 @@ class Adaptation:
         """Train, or continue; gives the steps, the tokens and what the model cannot hold."""
         recipe = self.plan.recipe
         data = {"corpus": corpus.fingerprint, "start": hash_model(self.start)}
+        if self.plan.prepare.knowledge is not None:
+            data["knowledge"] = corpus.knowledge.fingerprint
         inputs = {"recipe": recipe.fingerprint(), **data}
         work = partial(self._train_now, recipe, corpus, data)
         return self._step("train", inputs, work, [self.trained_model / "config.json"])
@@ -301,6 +310,23 @@ class Adaptation:
             export_sentences(model, out, pairs, self.console)
         return found
 
+    def _link(self, corpus: Corpus) -> tuple[list[Comparison], list[Choice]]:
+        """Both models on held-out mentions and facts; nothing without knowledge."""
+        if self.plan.prepare.knowledge is None:
+            return [], []
+        from isoglot.adaptation.linking import LinkingScores, compare_linking, score_both
+
+        both, folder = (self.base, self.trained_model), self.folder.linking
+        work = partial(
+            score_both, corpus, both, folder, advance=self.display.advance, note=self.note
+        )
+        inputs = {
+            "models": [hash_model(model) for model in both],
+            "knowledge": corpus.knowledge.fingerprint,
+        }
+        found = self._step("link", inputs, work, [folder])
+        return compare_linking(*map(LinkingScores.from_json, found.values())) if found else ([], [])
+
     def _give(
         self,
         scores: AdaptScores,
@@ -312,7 +338,7 @@ class Adaptation:
         from isoglot.adaptation.export import export_adapted
         from isoglot.adaptation.page import write_adapt_page
 
-        folder = self.folder
+        folder, knowledge = self.folder, self.plan.prepare.knowledge
         inputs = {
             "model": hash_model(self.trained_model),
             "scores": hash_files([folder.scores]),
@@ -330,6 +356,7 @@ class Adaptation:
                 vectors=development.vectors,
                 tokens=trained["tokens"],
                 limitations=trained["limitations"],
+                tables=None if knowledge is None else knowledge.tables,
             )
             return {}
 

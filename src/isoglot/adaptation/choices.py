@@ -44,7 +44,7 @@ class Decision:
 
 _CONTRAST_SHARE = 0.5
 """Share of the tokens that are translations under contrast, the rest is text under MLM."""
-_MAX_PASSES = 20
+MAX_PASSES = 20
 """Most passes over text or pairs that are planned; a small part gets a smaller share."""
 _PASSES = ((3e6, 10), (30e6, 5), (300e6, 2))
 """Tokens of all data, and passes over them up to there; one pass over more."""
@@ -64,6 +64,8 @@ class Mixture(NamedTuple):
     """Tokens of one pass over what MLM reads."""
     pair_tokens: int
     """Tokens of one pass over the pairs."""
+    knowledge_share: float = 0.0
+    """Share of the tokens that is knowledge."""
 
     @property
     def passes(self) -> int:
@@ -72,16 +74,23 @@ class Mixture(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """Tokens to train on, all passes."""
-        return self.passes * (self.text_tokens + self.pair_tokens)
+        """Tokens to train on: all passes over text and pairs, and knowledge besides."""
+        given = self.passes * (self.text_tokens + self.pair_tokens)
+        return round(given / (1 - self.knowledge_share))
 
     def num_steps(self, batch: BatchConfig) -> int:
         """Steps that train on so many tokens."""
         return max(1, -(-self.tokens // (batch.rows * batch.row_length)))
 
 
-def choose_mixture(findings: Findings, config: AdaptConfig) -> Mixture:
-    """The objectives, the streams that they read, and the shares of languages."""
+def choose_mixture(
+    findings: Findings, config: AdaptConfig, *, knowledge_share: float = 0.0
+) -> Mixture:
+    """The objectives on text and pairs, the streams that they read, and the shares of languages.
+
+    They get the tokens that `knowledge_share` leaves.
+    """
+    rest = 1 - knowledge_share
     text = {code: findings.text[code].tokens for code in config.text}
     pairs = {code: one.tokens for code, one in findings.pairs.items()}
     alone = [code for code in config.languages if code not in config.text]
@@ -93,10 +102,10 @@ def choose_mixture(findings: Findings, config: AdaptConfig) -> Mixture:
     # both sides of a pair are read, so that a language of pairs alone gets half of their tokens
     from_sides = min(1.0, 2 * sum(shares[code] for code in alone)) if text else 1.0
     if text:
-        rest = max(_MIN_SHARE, 1 - from_sides) if alone else 1.0
+        from_text = max(_MIN_SHARE, 1 - from_sides) if alone else 1.0
         streams["text"] = TextStream(
             objectives=("mlm",),
-            share=_rounded((1 - contrast) * rest),
+            share=_rounded(rest * (1 - contrast) * from_text),
             across_documents=True,
             alpha=alpha,
             alpha_unit="tokens",
@@ -104,22 +113,23 @@ def choose_mixture(findings: Findings, config: AdaptConfig) -> Mixture:
     if alone:
         streams["sides"] = ParallelStream(
             objectives=("mlm",),
-            share=_rounded((1 - contrast) * from_sides),
+            share=_rounded(rest * (1 - contrast) * from_sides),
             languages=tuple(pair for pair in pairs if set(alone) & set(pair.split("-"))),
             alpha=alpha,
         )
     if pairs:
         streams["parallel"] = ParallelStream(
-            objectives=("moco",), share=_rounded(contrast), order="shuffled", alpha=alpha
+            objectives=("moco",), share=_rounded(rest * contrast), order="shuffled", alpha=alpha
         )
         objectives["moco"] = in_batch_contrast()
     return Mixture(
         streams,
         objectives,
-        objectives_decision=_objective_decision(text, pairs, alone, contrast),
+        objectives_decision=_objective_decision(text, pairs, alone, contrast, rest),
         languages_decision=languages,
         text_tokens=sum(read.values()),
         pair_tokens=sum(pairs.values()),
+        knowledge_share=knowledge_share,
     )
 
 
@@ -140,7 +150,7 @@ def _contrast_share(text: int, pairs: int) -> float:
     if not pairs:
         return 0.0
     total = num_passes(text + pairs) * (text + pairs)
-    return max(_MIN_SHARE, min(_CONTRAST_SHARE, _MAX_PASSES * pairs / total))
+    return max(_MIN_SHARE, min(_CONTRAST_SHARE, MAX_PASSES * pairs / total))
 
 
 def num_passes(tokens: int) -> int:
@@ -149,21 +159,25 @@ def num_passes(tokens: int) -> int:
 
 
 def _objective_decision(
-    text: Mapping[str, int], pairs: Mapping[str, int], alone: list[str], contrast: float
+    text: Mapping[str, int],
+    pairs: Mapping[str, int],
+    alone: list[str],
+    contrast: float,
+    rest: float,
 ) -> Decision:
     if not pairs:
         total = sum(text.values())
         return Decision(
             topic="objectives",
-            choice="MLM on text",
+            choice="MLM on text" + (f" ({100 * rest:.0f} % of the tokens)" if rest < 1 else ""),
             reason=f"there are {total / 1e6:,.1f}M tokens of text and no translations",
         )
     where = "text" if not alone else f"{'text and ' if text else ''}sides of pairs"
     sided = f"; {', '.join(alone)} without text of its own: from pairs" if alone else ""
     return Decision(
         topic="objectives",
-        choice=f"MLM on {where} ({100 * (1 - contrast):.0f} % of the tokens), contrast of the mean "
-        f"states of translations ({100 * contrast:.0f} %)",
+        choice=f"MLM on {where} ({100 * rest * (1 - contrast):.0f} % of the tokens), contrast of "
+        f"the mean states of translations ({100 * rest * contrast:.0f} %)",
         reason=f"{sum(text.values()) / 1e6:,.1f}M tokens of text, "
         f"{sum(pairs.values()) / 1e6:,.1f}M of pairs; in README's evidence half and half finds "
         f"43 % of translations, TLM 5 %, MLM 4 %{sided}",

@@ -27,9 +27,12 @@ if TYPE_CHECKING:
 Verdict = Literal["worse", "same", "better"]
 BITS, RETRIEVAL, VECTORS = "bits per character", "retrieval", "sentence vectors"
 ALIGNMENT, TOKENS = "alignment error rate", "tokens per word"
-_HIGHER = (RETRIEVAL, VECTORS)
+ENTITIES, ENTITIES_HEADS = "entity linking", "entity linking, heads"
+OBJECTS, OBJECTS_HEADS = "object entailment", "object entailment, heads"
+_OF_KNOWLEDGE = (ENTITIES, ENTITIES_HEADS, OBJECTS, OBJECTS_HEADS)
+_HIGHER = (RETRIEVAL, VECTORS, *_OF_KNOWLEDGE)
 """Metrics of which a higher value is better."""
-_SHARES = (RETRIEVAL, VECTORS, ALIGNMENT)
+_SHARES = (*_HIGHER, ALIGNMENT)
 """Metrics that are printed in percent."""
 _TAIL = 0.025
 
@@ -166,8 +169,13 @@ def compare(
     after: ModelScores,
     development: Development,
     speed: tuple[float, float],
+    linking: tuple[Sequence[Comparison], Sequence[Choice]] = ((), ()),
 ) -> AdaptScores:
-    """Compare two models; layers are chosen on the development pairs."""
+    """Compare two models; layers are chosen on the development pairs.
+
+    `linking` are the comparisons on held-out mentions and facts, and what they chose
+    (`linking.py`).
+    """
     found = [
         *_by_language(BITS, before.bits, after.bits),
         *_by_language(TOKENS, before.tokens, after.tokens),
@@ -180,10 +188,12 @@ def compare(
         found += _sentence_vectors(before, after) if development.vectors else []
         choices += _retrieval_choices(layers, last, development)
     for name in before.alignment:
-        compared, chosen = _alignment(name, before.alignment[name], after.alignment[name])
-        found.append(compared)
+        errors, chosen = _alignment(name, before.alignment[name], after.alignment[name])
+        found.append(errors)
         choices.append(chosen)
-    order = [BITS, RETRIEVAL, VECTORS, ALIGNMENT, TOKENS]
+    found += linking[0]
+    choices += linking[1]
+    order = [BITS, RETRIEVAL, VECTORS, ALIGNMENT, *_OF_KNOWLEDGE, TOKENS]
     found.sort(key=lambda one: (order.index(one.metric), one.verdict != "worse", one.gain))
     return AdaptScores(
         comparisons=tuple(found),
@@ -196,10 +206,11 @@ def _by_language(
     metric: str, before: Mapping[str, ExampleValues], after: Mapping[str, ExampleValues]
 ) -> list[Comparison]:
     both = [code for code in before if code in after]
-    return [_compared(metric, code, before[code], after[code]) for code in both]
+    return [compared(metric, code, before[code], after[code]) for code in both]
 
 
-def _compared(metric: str, where: str, before: ExampleValues, after: ExampleValues) -> Comparison:
+def compared(metric: str, where: str, before: ExampleValues, after: ExampleValues) -> Comparison:
+    """One metric of both models on the same examples."""
     low, high = difference_interval(before, after)
     if metric in _HIGHER and not np.any(before.numerators != after.numerators):
         # no example differs: as wide as n equal outcomes allow
@@ -223,7 +234,7 @@ def _retrieval(before: ModelScores, after: ModelScores, layers: Sequence[int]) -
         first, second = language_sides(name)
         old, new = unpack_rows(by_layer[layers[0]]), unpack_rows(after.retrieval[name][layers[1]])
         for row, where in enumerate((f"{first}→{second}", f"{second}→{first}")):
-            found.append(_compared(RETRIEVAL, where, means_of(old[row]), means_of(new[row])))
+            found.append(compared(RETRIEVAL, where, means_of(old[row]), means_of(new[row])))
     return found
 
 
@@ -232,7 +243,7 @@ def _sentence_vectors(before: ModelScores, after: ModelScores) -> list[Compariso
     found = []
     for name in before.vectors:
         old, new = (unpack_rows(one.vectors[name]).mean(axis=0) for one in (before, after))
-        found.append(_compared(VECTORS, name, means_of(old), means_of(new)))
+        found.append(compared(VECTORS, name, means_of(old), means_of(new)))
     return found
 
 
@@ -274,7 +285,7 @@ def _alignment(
         choice=f"layer {layers[0]} before, {layers[1]} after",
         data=f"the other half of the gold sentence pairs ({len(_half(before[0], 0)):,})",
     )
-    return _compared(ALIGNMENT, name, *scored), choice
+    return compared(ALIGNMENT, name, *scored), choice
 
 
 def _half(values: ExampleValues, start: int) -> ExampleValues:

@@ -37,6 +37,9 @@ class AdaptConfig:
     """Translations by pair of languages (en-sw), named as text is."""
     dictionaries: tuple[str, ...] = ()
     """Bilingual dictionaries (a word and its translation on each line), to initialize new words."""
+    knowledge: str | None = None
+    """Folder of tables with entities, mentions and facts, of `isoglot knowledge extract` or
+    `graph`."""
     tests: tuple[str, ...] = ()
     """Files of test sets: their lines are kept out of training."""
     alignments: tuple[str, ...] = ()

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isoglot.adaptation.card import adapted_card
+from isoglot.adaptation.knowledge import knowledge_origin
 from isoglot.atomic import replace_folder, write_text
 from isoglot.models.model_card import ModelCard, with_limitations
 from isoglot.models.sentence_export import sentence_limitations
@@ -38,11 +40,13 @@ def export_adapted(
     vectors: str,
     tokens: int,
     limitations: Sequence[str] = (),
+    tables: str | None = None,
 ) -> None:
     """Write OUT/model from the model of the run, and the cards of both folders.
 
     `vectors` are those of the sentence-transformers folder, in words, if there is one; `tokens`
-    were trained on; `limitations` are sentences on what a plain folder cannot hold.
+    were trained on; `limitations` are sentences on what a plain folder cannot hold; `tables` is the
+    folder of the knowledge that was trained on.
     """
     objectives = [name for n in range(len(recipe.stages)) for name in recipe.objectives_in(n)]
     card = ModelCard(
@@ -52,7 +56,8 @@ def export_adapted(
         tokens_seen=tokens,
         init_from=config.encoder,
         license=config.license,
-        data=tuple(data_rows(corpus)),
+        data=tuple(data_rows(corpus, knowledge=tables is not None)),
+        knowledge=None if tables is None else knowledge_origin(Path(tables), corpus),
         recipe=recipe.name,
     )
     readme = with_limitations(adapted_card(card, scores, "fill-mask"), limitations)

@@ -76,6 +76,55 @@ class LanguageFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KnowledgeLanguage:
+    """The knowledge in one language."""
+
+    name: str
+    """Its code in the tables."""
+    descriptions: int
+    """Pages of an entity."""
+    mentions: int
+    """Links to an entity that is described in two languages or more."""
+    characters: int
+    """Bytes of all sentences and of the beginnings of pages, which linking tokenizes."""
+    description_tokens: float
+    """Mean tokens of the beginning of a page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnowledgeFacts:
+    """Entities, mentions and facts in the languages of the request."""
+
+    folder: str
+    """The tables, on this machine."""
+    languages: dict[str, KnowledgeLanguage]
+    """By language, those that the request has, too."""
+    left_out: tuple[str, ...]
+    """Languages of the tables that the request does not have."""
+    entities: int
+    """Entities that are described in two of the languages or more."""
+    facts: int
+    """Facts between two of them."""
+    heldout_share: float
+    """Share of the pages, and of the facts, to hold out."""
+    heldout_seed: int
+    sample: tuple[int, ...] = ()
+    """Some of the entities, by their item numbers: those of facts first."""
+
+    @property
+    def mentions(self) -> int:
+        """Mentions of all languages."""
+        return sum(one.mentions for one in self.languages.values())
+
+    @property
+    def description_tokens(self) -> float:
+        """Mean tokens of a description, over all languages."""
+        number = sum(one.descriptions for one in self.languages.values())
+        total = sum(one.descriptions * one.description_tokens for one in self.languages.values())
+        return total / max(1, number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFacts:
     """The machine that the command runs on."""
 
@@ -104,6 +153,8 @@ class Findings:
     """Time that tokenizing all of them takes on one core, by the speed on the samples."""
     notes: tuple[str, ...] = ()
     """Sentences on what was found in the files and a user may not expect."""
+    knowledge: KnowledgeFacts | None = None
+    """Entities, mentions and facts, if the user gives any."""
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
@@ -112,6 +163,7 @@ class Findings:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Findings:
         """Read plain data again."""
+        knowledge = data.get("knowledge")
         machine = {**data["machine"], "gpus": tuple(data["machine"]["gpus"])}
         return cls(
             encoder=EncoderFacts(**data["encoder"]),
@@ -123,7 +175,14 @@ class Findings:
             read_seconds=data["read_seconds"],
             tokenize_seconds=data["tokenize_seconds"],
             notes=tuple(data["notes"]),
+            knowledge=None if knowledge is None else _knowledge(knowledge),
         )
+
+
+def _knowledge(data: dict[str, Any]) -> KnowledgeFacts:
+    languages = {code: KnowledgeLanguage(**one) for code, one in data["languages"].items()}
+    lists = {name: tuple(data[name]) for name in ("left_out", "sample")}
+    return KnowledgeFacts(**{**data, **lists, "languages": languages})
 
 
 def num_cores() -> int:

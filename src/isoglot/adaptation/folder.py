@@ -48,6 +48,11 @@ class AdaptFolder:
         return self.heldout / "kept-out.jsonl"
 
     @property
+    def linking(self) -> Path:
+        """Held-out mentions and facts, as files of entity-linking and object-entailment."""
+        return self.path / "linking"
+
+    @property
     def findings(self) -> Path:
         """What was found out about the encoder, the data and the machine (JSON)."""
         return self.path / "findings.json"

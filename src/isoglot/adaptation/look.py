@@ -28,6 +28,8 @@ from isoglot.adaptation.findings import (
 )
 from isoglot.adaptation.heldout import LANGUAGE_CONFIDENCE, hold_out
 from isoglot.adaptation.inputs import Progress, find_inputs
+from isoglot.adaptation.knowledge import knowledge_sentences, open_knowledge
+from isoglot.adaptation.knowledge_counts import count_knowledge
 from isoglot.atomic import write_json
 from isoglot.errors import CorpusError, ModelError
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from isoglot.adaptation.folder import AdaptFolder
     from isoglot.adaptation.heldout import Drawn
     from isoglot.adaptation.inputs import Inputs
+    from isoglot.adaptation.knowledge import KnowledgeTables
     from isoglot.models.transplant.tokens import TokenizerTokens
 
 _IDENTIFIED = 2000
@@ -66,17 +69,19 @@ def look(
     Raises:
         IsoglotError: the model is no encoder, or the data cannot be used.
     """
+    knowledge = open_knowledge(config)
     if folder.findings.is_file():
         inputs = find_inputs(config, folder.downloads, progress)
-        known = _read(folder, _key(config, inputs), inputs)
+        known = _read(folder, _key(config, inputs, knowledge))
         if known is not None:
             return known
-    return _look_now(config, folder, tell, progress)
+    return _look_now(config, folder, knowledge, tell, progress)
 
 
 def _look_now(
     config: AdaptConfig,
     folder: AdaptFolder,
+    tables: KnowledgeTables | None,
     tell: Callable[[str], None],
     progress: Progress | None,
 ) -> Findings:
@@ -91,6 +96,11 @@ def _look_now(
     inputs = find_inputs(config, folder.downloads, progress)
     for note in inputs.notes:
         tell(note)
+    knowledge = None
+    if tables is not None:
+        knowledge = count_knowledge(tables, tokens)
+        for sentence in knowledge_sentences(knowledge):
+            tell(sentence)
     drawn = hold_out(inputs, config, folder, progress)
     languages = {}
     text: dict[str, DataFacts] = {}
@@ -104,6 +114,8 @@ def _look_now(
     scans = [one.scan for one in (*drawn.text.values(), *drawn.pairs.values())]
     lines = [record[0] for one in drawn.text.values() for record in one.sample]
     characters = sum(scan.characters for scan in scans)
+    if knowledge is not None:
+        characters += sum(one.characters for one in knowledge.languages.values())
     findings = Findings(
         encoder=encoder,
         text=text,
@@ -114,8 +126,9 @@ def _look_now(
         read_seconds=sum(scan.seconds for scan in scans),
         tokenize_seconds=characters * _seconds_per_character(tokens, lines),
         notes=inputs.notes,
+        knowledge=knowledge,
     )
-    content = {**_key(config, inputs), "findings": findings.to_json()}
+    content = {**_key(config, inputs, tables), "findings": findings.to_json()}
     write_json(folder.findings, content, indent=1)
     return findings
 
@@ -287,18 +300,21 @@ def _details(data: DataFacts) -> str:
     return "".join(parts) + f"; {data.heldout:,} held out"
 
 
-def _key(config: AdaptConfig, inputs: Inputs) -> dict[str, Any]:
+def _key(config: AdaptConfig, inputs: Inputs, knowledge: KnowledgeTables | None) -> dict[str, Any]:
     """What findings depend on: the settings, and size and time of every file."""
-    asked = (config.encoder, config.text, config.pairs, config.tests, config.heldout, config.seed)
+    asked: tuple[object, ...] = (
+        *(config.encoder, config.text, config.pairs, config.tests, config.heldout, config.seed),
+        *(() if knowledge is None else (config.knowledge,)),
+    )
     files = {}
-    for path in inputs.files:
+    for path in (*inputs.files, *(() if knowledge is None else knowledge.files)):
         stat = path.stat()
         files[str(path)] = [stat.st_size, stat.st_mtime_ns]
     text = json.dumps(asked, sort_keys=True)
     return {"request": hashlib.sha256(text.encode()).hexdigest(), "files": files}
 
 
-def _read(folder: AdaptFolder, key: dict[str, Any], inputs: Inputs) -> Findings | None:
+def _read(folder: AdaptFolder, key: dict[str, Any]) -> Findings | None:
     """Findings of an earlier start; none if there are none, or of other files.
 
     Raises:
@@ -313,7 +329,7 @@ def _read(folder: AdaptFolder, key: dict[str, Any], inputs: Inputs) -> Findings 
         return findings
     if (folder.corpus / "manifest.json").is_file():
         known, now = found.get("files", {}), key["files"]
-        changed = [str(path) for path in inputs.files if known.get(str(path)) != now[str(path)]]
+        changed = [name for name in now if known.get(name) != now[name]]
         changed += [name for name in known if name not in now]
         raise CorpusError(
             f"{changed[0] if changed else folder.findings}: has changed since {folder.path} was "

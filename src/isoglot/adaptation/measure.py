@@ -13,6 +13,8 @@ from rich.console import Console
 
 from isoglot.adaptation.findings import Findings
 from isoglot.adaptation.folder import AdaptFolder
+from isoglot.adaptation.knowledge_plan import knowledge_source
+from isoglot.adaptation.knowledge_sample import sample_tables
 from isoglot.adaptation.resources import Trial
 from isoglot.corpus.pipeline.plan import PrepareConfig
 from isoglot.corpus.reading.sources import SourceConfig
@@ -50,7 +52,8 @@ class SampleTrial:
         with tempfile.TemporaryDirectory() as scratch:
             corpus = Path(scratch) / "corpus"
             began = time.monotonic()
-            prepare(self._settings(encoder), corpus, base=self.folder.sample)
+            settings = self._settings(encoder, Path(scratch) / "tables")
+            prepare(settings, corpus, base=self.folder.sample)
             seconds = time.monotonic() - began
             estimate = self._estimate(recipe, Corpus.open(corpus))
         rows, reason = estimate.config.batch.rows, estimate.reason
@@ -58,15 +61,22 @@ class SampleTrial:
             reason = f"{recipe.batch.rows} do not fit the memory; {reason}"
         return Trial(rows, estimate.micro_rows, reason, estimate.costs, seconds)
 
-    def _settings(self, encoder: str) -> PrepareConfig:
-        """Sources of the samples, of the kinds that the plan has."""
+    def _settings(self, encoder: str, tables: Path) -> PrepareConfig:
+        """Sources of the samples, of the kinds that the plan has; sampled knowledge in `tables`."""
         text: dict[str, tuple[str, ...]] = {c: (f"{c}.txt",) for c in self.findings.text}
         pairs: dict[str, tuple[str, ...]] = {c: (f"{c}.tsv",) for c in self.findings.pairs}
         sources = {"text": SourceConfig(kind="text", files=text)}
         if pairs:
             sources["pairs"] = SourceConfig(kind="pairs", format="tsv", files=pairs)
+        knowledge = None
+        if self.findings.knowledge is not None:
+            sampled = sample_tables(self.findings.knowledge, tables)
+            knowledge = replace(knowledge_source(self.findings.knowledge), tables=str(sampled))
         return PrepareConfig(
-            sources=sources, tokenizer=TokenizerConfig(folder=encoder), heldout_share=0.05
+            sources=sources,
+            tokenizer=TokenizerConfig(folder=encoder),
+            heldout_share=0.05,
+            knowledge=knowledge,
         )
 
     def _estimate(self, recipe: Recipe, corpus: Corpus) -> RunEstimate:

@@ -9,7 +9,17 @@ import platform
 from typing import TYPE_CHECKING
 
 from isoglot.adaptation.card import change, interval, values, verdict
-from isoglot.adaptation.comparison import ALIGNMENT, BITS, RETRIEVAL, TOKENS, VECTORS
+from isoglot.adaptation.comparison import (
+    ALIGNMENT,
+    BITS,
+    ENTITIES,
+    ENTITIES_HEADS,
+    OBJECTS,
+    OBJECTS_HEADS,
+    RETRIEVAL,
+    TOKENS,
+    VECTORS,
+)
 from isoglot.adaptation.findings import num_cores
 from isoglot.atomic import write_text
 from isoglot.progress import duration
@@ -31,6 +41,13 @@ _EXPLAINED = {
     VECTORS: "The same, the mean of both directions, with the vectors that sentence-transformers "
     "gives: what a user of the folder gets.",
     ALIGNMENT: "Links between the words of translations against gold links: lower is better.",
+    ENTITIES: "Share of masked names on held-out pages whose nearest description in the other "
+    "language is that of their entity, by the states of a layer: higher is better.",
+    ENTITIES_HEADS: "The same with the trained heads of masked entity prediction, which the folder "
+    "has in objective_heads.safetensors.",
+    OBJECTS: "Share of held-out facts whose object's description in the other language is nearest "
+    "to the subject's, by the states of a layer: higher is better.",
+    OBJECTS_HEADS: "The same with the trained heads of object entailment, which know the relation.",
     TOKENS: "Tokens that a word is split into: lower is better. It changes only where the "
     "vocabulary grew.",
 }
@@ -40,6 +57,7 @@ _FILES = (
     ("scores.json", "the scores on this page"),
     ("plan", "prepare.yaml and recipe.yaml, for isoglot prepare and isoglot pretrain"),
     ("heldout", "the lines and pairs of the scores; test data, keep them out of any training"),
+    ("linking", "held-out mentions and facts, for isoglot evaluate --data"),
     ("development", "held-out pairs of the corpus, on which layers were chosen"),
     ("run", "checkpoints, metrics.jsonl and TensorBoard files of the training"),
     ("corpus", "the prepared corpus"),
@@ -83,7 +101,11 @@ def adapt_page(
         shown=values,
         change=change,
         interval=interval,
-        by_line=(BITS, TOKENS),
+        examples_of={
+            **dict.fromkeys((BITS, TOKENS), "lines"),
+            **dict.fromkeys((ENTITIES, ENTITIES_HEADS), "mentions"),
+            **dict.fromkeys((OBJECTS, OBJECTS_HEADS), "facts"),
+        },
         verdict=verdict,
         speed=scores.speed,
         machine=_machine(),

@@ -24,6 +24,12 @@ from isoglot.adaptation.choices import (
 )
 from isoglot.adaptation.heldout import LANGUAGE_CONFIDENCE
 from isoglot.adaptation.inputs import find_inputs, sources_of
+from isoglot.adaptation.knowledge_plan import (
+    knowledge_readings,
+    knowledge_shares,
+    knowledge_source,
+    with_knowledge,
+)
 from isoglot.adaptation.measure import SampleTrial
 from isoglot.adaptation.resources import (
     Trial,
@@ -53,7 +59,7 @@ if TYPE_CHECKING:
 
     from isoglot.adaptation.choices import Mixture
     from isoglot.adaptation.config import AdaptConfig
-    from isoglot.adaptation.findings import Findings
+    from isoglot.adaptation.findings import Findings, KnowledgeFacts
     from isoglot.adaptation.folder import AdaptFolder
     from isoglot.adaptation.vocabulary import Growth
 
@@ -110,7 +116,12 @@ def make_plan(
     """
     began = time.monotonic() - spent_seconds
     growth = choose_growth(findings, config, folder)
-    mixture = choose_mixture(findings, config)
+    shares = knowledge_shares(findings)
+    mixture, knowledge = with_knowledge(
+        choose_mixture(findings, config, knowledge_share=sum(one.share for one in shares.values())),
+        findings.knowledge,
+        shares,
+    )
     confidence, cleaning = choose_cleaning(findings, LANGUAGE_CONFIDENCE)
     prepare = plan_prepare(findings, config, folder, growth, confidence)
     recipe, decisions = plan_recipe(findings, config, folder, growth, mixture)
@@ -129,11 +140,12 @@ def make_plan(
     return AdaptPlan(
         decisions=(
             mixture.objectives_decision,
+            *knowledge,
             growth.decision,
             mixture.languages_decision,
             cleaning,
             *decisions,
-            _steps_decision(config, mixture, recipe, trial),
+            _steps_decision(config, mixture, recipe, trial, findings.knowledge),
             time_decision(steps, disk, findings),
         ),
         prepare=prepare,
@@ -166,6 +178,7 @@ def plan_prepare(
         exclude=(kept_out, *map(str, inputs.tests)),
         heldout_share=round(min(high, max(low, wanted / max(1, smallest))), 4),
         heldout_seed=config.seed,
+        knowledge=None if findings.knowledge is None else knowledge_source(findings.knowledge),
     )
 
 
@@ -293,12 +306,16 @@ def _loader_workers(findings: Findings) -> int:
 
 
 def _steps_decision(
-    config: AdaptConfig, mixture: Mixture, recipe: Recipe, trial: Trial
+    config: AdaptConfig,
+    mixture: Mixture,
+    recipe: Recipe,
+    trial: Trial,
+    facts: KnowledgeFacts | None,
 ) -> Decision:
     steps = recipe.stages[0].steps or 0
     total = steps * trial.costs.stages[0].step_tokens
     whole = mixture.text_tokens + mixture.pair_tokens
-    passes = total / max(1, whole)
+    passes = (1 - mixture.knowledge_share) * total / max(1, whole)
     if config.hours is None:
         reason = f"{whole / 1e6:,.1f}M tokens of data get {mixture.passes} passes"
     else:
@@ -307,20 +324,22 @@ def _steps_decision(
             reason += f"; the data suggest {mixture.passes} passes: add data, or stop early"
     return Decision(
         topic="steps",
-        choice=f"{steps:,} steps, {total / 1e6:,.1f}M tokens: {_readings(mixture, total)}",
+        choice=f"{steps:,} steps, {total / 1e6:,.1f}M tokens: {_readings(mixture, facts, total)}",
         reason=f"{reason}; {trial.tokens_per_second:,.0f} tokens a second measured; "
         f"{recipe.batch.micro_rows} rows at a time: {trial.reason}",
     )
 
 
-def _readings(mixture: Mixture, total: float) -> str:
-    """How often text and pairs are read when so many tokens are trained on."""
+def _readings(mixture: Mixture, facts: KnowledgeFacts | None, total: float) -> str:
+    """How often text, pairs and knowledge are read when so many tokens are trained on."""
     contrast = mixture.streams.get("parallel")
     shares = sum(stream.share for stream in mixture.streams.values())
     of_pairs = contrast.share / shares if contrast is not None else 0.0
-    told = [("text", (1 - of_pairs) * total / max(1, mixture.text_tokens))]
+    of_text = 1 - of_pairs - mixture.knowledge_share
+    told = [("text", of_text * total / max(1, mixture.text_tokens))]
     if contrast is not None:
         told.append(("pairs", of_pairs * total / max(1, mixture.pair_tokens)))
+    told += knowledge_readings(facts, mixture.streams, total)
     return ", ".join(f"{name} {times:.1f} times" for name, times in told)
 
 

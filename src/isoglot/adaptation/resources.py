@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from isoglot.adaptation.choices import Decision
+from isoglot.adaptation.knowledge_plan import scored_tokens
 from isoglot.errors import IsoglotError
 from isoglot.pretraining.costs import disk_of_run, seconds_of_run, steps_for_hours
 from isoglot.progress import duration
@@ -67,11 +68,17 @@ def seconds_without_training(
     scores = costs.build_seconds + tokens / (_FORWARD * trial.tokens_per_second)
     growing = {"grow": 2 * costs.build_seconds + costs.export_seconds} if grows else {}
     reading = (findings.read_seconds + findings.tokenize_seconds) / workers
+    linking = {}
+    if findings.knowledge is not None:
+        encoded = 2 * scored_tokens(findings.knowledge)  # by two models
+        seconds = encoded / (_FORWARD * trial.tokens_per_second)
+        linking = {"link": 2 * costs.build_seconds + seconds}
     return {
         "before": scores,
         **growing,
         "prepare": trial.prepare_seconds + reading,
         "after": scores,
+        **linking,
     }
 
 
@@ -126,6 +133,8 @@ def train_seconds(recipe: Recipe, trial: Trial) -> float:
 def disk_bytes(findings: Findings, recipe: Recipe, trial: Trial, *, grows: bool) -> int:
     """The corpus, the run, and two or three folders of models."""
     tokens = sum(one.tokens for one in (*findings.text.values(), *findings.pairs.values()))
+    if findings.knowledge is not None:  # the store, and its joins while it is written
+        tokens += sum(one.characters for one in findings.knowledge.languages.values())
     models = (3 if grows else 2) * trial.costs.export_bytes
     return _TOKEN_BYTES * tokens + disk_of_run(recipe, trial.costs, (_steps(recipe),)) + models
 
@@ -141,7 +150,8 @@ def check_disk(needed: int, free: int, place: Path) -> None:
 
 def time_decision(steps: dict[str, float], disk: int, findings: Findings) -> Decision:
     """How long everything takes."""
-    order = [name for name in ("before", "grow", "prepare", "train", "after") if name in steps]
+    names = ("before", "grow", "prepare", "train", "after", "link")
+    order = [name for name in names if name in steps]
     parts = ", ".join(f"{name} {duration(steps[name])}" for name in order)
     machine = findings.machine
     where = machine.gpus[0] if machine.gpus else f"{machine.cores} CPU cores"

@@ -21,6 +21,7 @@ from isoglot.adaptation.comparison import AdaptScores
 from isoglot.adaptation.display import StepDisplay
 from isoglot.adaptation.folder import AdaptFolder
 from isoglot.adaptation.inputs import find_dictionaries
+from isoglot.adaptation.knowledge import open_knowledge
 from isoglot.adaptation.look import look
 from isoglot.adaptation.measure import SampleTrial
 from isoglot.adaptation.plan import AdaptPlan, make_plan, read_plan, write_plan
@@ -102,6 +103,7 @@ def adapt(
     """
     find_model(config.encoder)  # a wrong name leaves no folder behind
     _check_alignments(config)
+    open_knowledge(config)
     if push_to_hub is not None and not dry_run:
         check_hub(push_to_hub)
     folder = AdaptFolder(Path(out))

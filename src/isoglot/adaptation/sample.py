@@ -15,7 +15,7 @@ _WHOLE = 1 << 64
 
 def record_hash(texts: tuple[str, ...], seed: int) -> int:
     """64 bits that depend on the texts and the seed alone."""
-    # not the key of `split_of`, whose held-out sentences are other ones
+    # not the key of `held_out`, whose sentences are other ones
     key = b"adapt" + seed.to_bytes(8, "little")
     return int.from_bytes(blake2b("\t".join(texts).encode(), digest_size=8, key=key).digest())
 

@@ -26,6 +26,9 @@ Examples:
 
     isoglot adapt models/mine --pairs ro-en=a.ro,a.en --hours 2 --dry-run
 
+    isoglot adapt models/mine --text en=en.txt --text fr=fr.txt \
+      --knowledge tables
+
     isoglot adapt models/mine --text ha=hf:owner/dataset \
       --pairs en-ha=opus:Tatoeba
 
@@ -98,6 +101,14 @@ def adapt(
         help="File with a word and its translation on each line: new words of the vocabulary "
         "start from their translations. May be repeated.",
     ),
+    knowledge: str | None = typer.Option(
+        None,
+        "--knowledge",
+        "-k",
+        metavar="FOLDER",
+        help="Tables of entities, mentions and facts (isoglot knowledge extract or graph): names "
+        "and facts are trained to find descriptions in another language.",
+    ),
     vocabulary: str = typer.Option(
         "auto",
         help="Words to add to the vocabulary: auto (where words are split too finely), keep, or a "
@@ -148,6 +159,7 @@ def adapt(
             "text": texts,
             "pairs": translations,
             "dictionaries": tuple(dictionary),
+            "knowledge": knowledge,
             "tests": tuple(test),
             "alignments": tuple(alignments),
             "hours": hours,

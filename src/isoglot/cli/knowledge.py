@@ -60,7 +60,7 @@ Example:
     isoglot knowledge link tables -c corpora/mine --set languages='\[en, sw]'
 
 Settings: languages, max_redirects, description, max_description_tokens, max_mention_tokens,
-min_relation_triples, heldout_share, heldout_seed.
+min_relation_triples, exclude, exclude_min_bytes, heldout_share, heldout_seed.
 """
 _WORKERS = typer.Option(1, min=1, max=1024, help="Number of worker processes.")
 
@@ -158,7 +158,7 @@ def link(
     _require("daft", "lxml")
     from isoglot.cli.console import StageProgress
     from isoglot.cli.options import parse_settings
-    from isoglot.corpus.knowledge.link.run import LinkConfig
+    from isoglot.corpus.knowledge.link.config import LinkConfig
     from isoglot.corpus.knowledge.link.run import link as run
     from isoglot.folders import corpus_folder
 

@@ -18,12 +18,12 @@ import numpy as np
 
 from isoglot.atomic import write_text
 from isoglot.corpus.knowledge.store import row_range
-from isoglot.corpus.tokenization.vocabulary import open_tokenizer
+from isoglot.corpus.tokenization.vocabulary import open_tokenizer, text_decoder
 from isoglot.errors import CorpusError
 from isoglot.locks import lock_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from isoglot.corpus.knowledge.store import Knowledge
@@ -37,24 +37,49 @@ _MAX_CONTEXT_TOKENS = 254
 
 
 def write_heldout_files(
-    corpus: Corpus, out: Path, *, max_examples: int = 1000, candidates: int = 1000
+    corpus: Corpus,
+    out: Path,
+    *,
+    max_examples: int = 1000,
+    candidates: int = 1000,
+    pairs: Collection[tuple[str, str]] | None = None,
 ) -> dict[str, dict[str, int]]:
     """Writes a file for each task and pair of languages; gives task -> pair -> its queries.
 
     A file has at most `max_examples` queries, evenly spaced, and at least `candidates` candidates,
-    if as many entities are described in the other language.
+    if as many entities are described in the other language. `pairs` are the languages of queries
+    and of candidates; none: all pairs.
     """
     with lock_folder(out):
-        return _write_files(corpus, out, max_examples, candidates)
+        return _write_files(corpus, out, max_examples, candidates, pairs)
+
+
+def nearest_pairs(knowledge: Knowledge) -> list[tuple[str, str]]:
+    """Each language, and the one in which most entities of its held-out mentions are described."""
+    found = []
+    for language in knowledge.languages:
+        entities = knowledge.mentions(language, "heldout")["entity"]
+        described = {
+            other: int((knowledge.descriptions(other).rows(entities) >= 0).sum())
+            for other in knowledge.languages
+            if other != language
+        }
+        if described:
+            found.append((language, max(described, key=described.__getitem__)))
+    return found
 
 
 def _write_files(
-    corpus: Corpus, out: Path, max_examples: int, candidates: int
+    corpus: Corpus,
+    out: Path,
+    max_examples: int,
+    candidates: int,
+    pairs: Collection[tuple[str, str]] | None,
 ) -> dict[str, dict[str, int]]:
     knowledge = corpus.knowledge
     decode = _Decoder(corpus, knowledge)
     counts: dict[str, dict[str, int]] = {"entity-linking": {}, "object-entailment": {}}
-    for pair in permutations(knowledge.languages, 2):
+    for pair in permutations(knowledge.languages, 2) if pairs is None else pairs:
         for task, rows in (
             ("entity-linking", decode.mentions(*pair)),
             ("object-entailment", decode.facts(*pair)),
@@ -79,7 +104,7 @@ class _Decoder:
 
     def __init__(self, corpus: Corpus, knowledge: Knowledge) -> None:
         self._knowledge = knowledge
-        self._tokenizer = open_tokenizer(corpus.tokenizer_folder)
+        self._decode = text_decoder(open_tokenizer(corpus.tokenizer_folder))
         self._items = knowledge.entities["item"]
 
     def mentions(self, language: str, other: str) -> Iterator[Row]:
@@ -143,7 +168,7 @@ class _Decoder:
         return self._text(tokens)
 
     def _text(self, ids: IntArray) -> str:
-        return str(self._tokenizer.decode(ids.tolist()))
+        return self._decode(ids.tolist())
 
 
 def _context(sentences: Shard, row: int) -> tuple[IntArray, int]:

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from isoglot.atomic import write_bytes, write_errors
 from isoglot.corpus.cleaning.cleaner import CleanConfig
 from isoglot.corpus.deduplication.hashing import DuplicatesConfig
+from isoglot.corpus.knowledge.extract_tables import ExtractedTables
+from isoglot.corpus.knowledge.link.config import KnowledgeSource, LinkConfig
 from isoglot.corpus.pipeline.inputs import hash_inputs
 from isoglot.corpus.reading.sources import SourceConfig, Subset, expand_patterns, find_subsets
 from isoglot.corpus.storage.corpus import TOKENIZER_FOLDER, Corpus
@@ -68,6 +70,8 @@ class PrepareConfig:
     """Random seed of the held-out sentences."""
     shard_tokens: Annotated[int, Range(1, 2**30)] = 4_000_000
     """A new shard begins after about this many tokens."""
+    knowledge: KnowledgeSource | None = None
+    """Tables of knowledge to link, with `exclude` of the corpus: entities, mentions, facts."""
 
     def check(self) -> None:
         """Raises for values that are out of range or contradict each other."""
@@ -111,11 +115,14 @@ class PreparePlan:
     inputs: dict[Path, FileEntry]
     hashed: dict[str, str]
     """The hashes of the inputs, for `remember_hashes`."""
+    knowledge: tuple[LinkConfig, Path] | None = None
+    """How knowledge is linked, and the folder of its tables."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings as the manifest keeps them."""
+        """The settings as the manifest keeps them; the store of knowledge keeps its own."""
         settings: dict[str, Any] = json.loads(json.dumps(asdict(self.config)))
+        del settings["knowledge"]
         return settings
 
     def finished_manifest(self, *, overwrite: bool = True) -> Manifest | None:
@@ -194,6 +201,7 @@ def make_plan(config: PrepareConfig, base: Path, runner: StageRunner) -> Prepare
                 f"exclude: {path} is also a file of a source: all of it would be dropped. "
                 "Remove it from one of the two."
             )
+    knowledge = _given_knowledge(config, base, excluded)
     methods = config.tokenizer.pretokenize
     pretokenizer = Pretokenizer(methods) if given is None else Pretokenizer.load(given)
     pretokenizer.check()
@@ -210,7 +218,24 @@ def make_plan(config: PrepareConfig, base: Path, runner: StageRunner) -> Prepare
         excluded=tuple(dict.fromkeys(excluded)),
         inputs=inputs,
         hashed=hashed,
+        knowledge=knowledge,
     )
+
+
+def _given_knowledge(
+    config: PrepareConfig, base: Path, excluded: tuple[Path, ...]
+) -> tuple[LinkConfig, Path] | None:
+    """How knowledge is linked, if the settings name any; its tables are looked at."""
+    given = config.knowledge
+    if given is None:
+        return None
+    tables = base / with_home(given.tables)
+    ExtractedTables.open(tables, given.languages).check_heldout(
+        given.heldout_share, given.heldout_seed
+    )
+    more = expand_patterns(given.exclude, base, "knowledge.exclude") if given.exclude else ()
+    names = tuple(map(str, (*excluded, *more)))
+    return given.link_config(exclude=names, exclude_min_bytes=config.exclude_min_bytes), tables
 
 
 def _base_folder(named: str, base: Path) -> Path:

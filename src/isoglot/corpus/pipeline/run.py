@@ -92,11 +92,17 @@ def prepare(
         finished = plan.finished_manifest(overwrite=overwrite)
         if finished is not None:
             report("up to date", 1, 1)
-            return finished
-        with lock_folder(output):
-            clear_output(plan.output)
-            remember_hashes(runner.work, plan.hashed)
-            return _run_stages(plan, runner)
+        else:
+            with lock_folder(output):
+                clear_output(plan.output)
+                remember_hashes(runner.work, plan.hashed)
+                finished = _run_stages(plan, runner)
+        if plan.knowledge is not None:
+            from isoglot.corpus.knowledge.link.run import link
+
+            settings, tables = plan.knowledge
+            link(settings, tables, output, workers=workers, cluster=cluster, progress=report)
+        return finished
 
 
 def is_prepared(config: PrepareConfig, output: Path, *, base: Path) -> bool:
@@ -104,7 +110,13 @@ def is_prepared(config: PrepareConfig, output: Path, *, base: Path) -> bool:
     if not (output / FILE).is_file():
         return False
     plan = make_plan(config, base, StageRunner(work=output / WORK))
-    return plan.finished_manifest() is not None
+    if plan.finished_manifest() is None:
+        return False
+    if plan.knowledge is None:
+        return True
+    from isoglot.corpus.knowledge.link.run import is_linked
+
+    return is_linked(*plan.knowledge, output)
 
 
 def _run_stages(plan: PreparePlan, runner: StageRunner) -> Manifest:

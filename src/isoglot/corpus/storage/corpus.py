@@ -95,6 +95,14 @@ class Corpus:
 
         return load_vocabulary(self.tokenizer_folder)
 
+    @property
+    def has_knowledge(self) -> bool:
+        """Is there knowledge in its folder? A run's record of its corpus has none."""
+        from isoglot.corpus.knowledge.store import FOLDER, MANIFEST
+
+        fetch_manifest(self.folder, f"{FOLDER}/{MANIFEST}")
+        return (self.folder / FOLDER / MANIFEST).is_file()
+
     @cached_property
     def knowledge(self) -> Knowledge:
         """Its entities, descriptions, mentions and triples, if it has any of its tokenizer."""

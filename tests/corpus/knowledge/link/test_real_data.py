@@ -12,7 +12,8 @@ import pytest
 
 from isoglot.corpus import Corpus
 from isoglot.corpus.knowledge.extract import ExtractConfig, extract
-from isoglot.corpus.knowledge.link.run import LinkConfig, link
+from isoglot.corpus.knowledge.link.config import LinkConfig
+from isoglot.corpus.knowledge.link.run import link
 from isoglot.corpus.knowledge.link.tokenize import SpanTokenizer
 from isoglot.corpus.pipeline.plan import PrepareConfig
 from isoglot.corpus.pipeline.run import prepare

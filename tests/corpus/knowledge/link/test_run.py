@@ -16,7 +16,8 @@ from isoglot.corpus import Corpus
 from isoglot.corpus.knowledge import dataframes
 from isoglot.corpus.knowledge.extract import ExtractConfig, extract
 from isoglot.corpus.knowledge.link import descriptions, mentions, write_store
-from isoglot.corpus.knowledge.link.run import LinkConfig, link
+from isoglot.corpus.knowledge.link.config import LinkConfig
+from isoglot.corpus.knowledge.link.run import link
 from isoglot.corpus.knowledge.link.write_store import label_entities
 from isoglot.corpus.knowledge.store import Knowledge
 from isoglot.corpus.pipeline.plan import PrepareConfig
@@ -348,7 +349,8 @@ def test_shards_and_workers_change_nothing(tmp_path, prepared, wiki):
 RAY = """
 import sys
 import ray
-from isoglot.corpus.knowledge.link.run import LinkConfig, link
+from isoglot.corpus.knowledge.link.config import LinkConfig
+from isoglot.corpus.knowledge.link.run import link
 ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
 about = link(LinkConfig(heldout_share=0.2, languages=("de",)), *sys.argv[1:], cluster="auto")
 print(about.fingerprint)

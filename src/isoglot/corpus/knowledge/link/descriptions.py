@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from isoglot.corpus.knowledge.link.excluded import excluded_sentences, leave_out
 from isoglot.corpus.knowledge.link.joins import KEPT, NO_TEXT, NO_TOKENS, SPECIAL
 from isoglot.corpus.knowledge.link.tokenize import (
     TokenizeTask,
@@ -45,6 +46,8 @@ class DescribeTask(TokenizeTask):
     """`opening`, or `lead` for the text before the first heading alone."""
     entities: Path
     """Folder of the joined pages: page, item, status."""
+    sentences: Path | None = None
+    """The shard with the sentences of these pages, where texts are excluded."""
 
 
 def describe(task: DescribeTask) -> Path:
@@ -52,6 +55,7 @@ def describe(task: DescribeTask) -> Path:
     if task.output.is_file():
         return task.output
     pages = pq.read_table(task.pages, columns=["page", task.column]).sort_by("page")
+    pages = _without_excluded(pages, task)
     joined = joined_rows(task.entities, task.shard, ("page", "status", "item"))
     assert joined.num_rows == pages.num_rows, "a row for every page"
     status = np.asarray(joined["status"], dtype=np.str_)
@@ -68,6 +72,20 @@ def describe(task: DescribeTask) -> Path:
         counts.update(found)
     write_shard(task.output, pa.concat_tables(tables), counts)
     return task.output
+
+
+def _without_excluded(pages: pa.Table, task: DescribeTask) -> pa.Table:
+    """The pages without the sentences of evaluation files."""
+    if task.sentences is None:
+        return pages
+    found = excluded_sentences(task.sentences, task.excluded)
+    if not found:
+        return pages
+    texts = pages[task.column].to_pylist()
+    for place, page in enumerate(pages["page"].to_pylist()):
+        if texts[place] and page in found:
+            texts[place] = leave_out(texts[place], found[page])
+    return pages.set_column(1, task.column, pa.array(texts, pa.string()))
 
 
 def _describe(

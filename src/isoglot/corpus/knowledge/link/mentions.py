@@ -16,7 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from isoglot.corpus.knowledge.link.joins import KEPT, NO_DESCRIPTION, REPEATED, SPECIAL
+from isoglot.corpus.knowledge.link.excluded import are_excluded
+from isoglot.corpus.knowledge.link.joins import (
+    EXCLUDED,
+    KEPT,
+    NO_DESCRIPTION,
+    REPEATED,
+    SPECIAL,
+)
 from isoglot.corpus.knowledge.link.tokenize import (
     SpanTokenizer,
     TokenizeTask,
@@ -161,10 +168,12 @@ def _tokenize_batch(
 ) -> tuple[pa.Table, pa.Table, Counter[str]]:
     encoded = tokenizer.tokenize(sentences["text"].to_pylist())
     special = contain_any(encoded.ids, encoded.lengths, task.special)
+    excluded = are_excluded(sentences["text"].to_pylist(), task.excluded)
     start, end = tokenizer.spans(encoded, links.row, links.start, links.end)
     status = span_status(links.row, start, end, max_tokens=task.max_tokens)
     status[special[links.row]] = SPECIAL
-    keep = ~special & (encoded.lengths > 0)
+    status[excluded[links.row]] = EXCLUDED
+    keep = ~special & ~excluded & (encoded.lengths > 0)
     rows = np.cumsum(keep) - 1
     good = status == KEPT
     ids, lengths = encoded.ids[np.repeat(keep, encoded.lengths)], encoded.lengths[keep]

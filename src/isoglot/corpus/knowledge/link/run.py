@@ -15,7 +15,7 @@ import shutil
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,51 +26,30 @@ from isoglot.corpus.engine.runner import LOCAL, StageRunner, no_progress
 from isoglot.corpus.knowledge import dataframes
 from isoglot.corpus.knowledge.extract_tables import ExtractedTables, shard_number
 from isoglot.corpus.knowledge.link import joins
+from isoglot.corpus.knowledge.link.config import LinkConfig
 from isoglot.corpus.knowledge.link.descriptions import DescribeTask, SortedDescriptions, describe
+from isoglot.corpus.knowledge.link.excluded import (
+    excluded_files,
+    hash_excluded,
+    index_excluded,
+)
 from isoglot.corpus.knowledge.link.mentions import MentionTask, mention
 from isoglot.corpus.knowledge.link.tokenize import open_shard
 from isoglot.corpus.knowledge.link.write_store import write_store
 from isoglot.corpus.knowledge.store import FOLDER, MANIFEST, Knowledge
-from isoglot.corpus.knowledge.store_writer import MAX_DESCRIPTION_TOKENS
 from isoglot.corpus.storage.corpus import Corpus
 from isoglot.errors import CorpusError
 from isoglot.locks import lock_folder
-from isoglot.ranges import NumTokens, Range, Seed, check_ranges
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from isoglot.corpus.engine.runner import Progress
     from isoglot.corpus.knowledge.store import KnowledgeManifest
     from isoglot.types import LongArray
 
 WORK = ".linking"
 """Work folder inside the corpus; removed when linking is finished."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkConfig:
-    """How tables of dumps become entities, descriptions, mentions and triples."""
-
-    languages: tuple[str, ...] = ()
-    """Wikipedias to use, by language code; empty: all that were extracted."""
-    max_redirects: Annotated[int, Range(1, 100)] = 4
-    """Consecutive redirects that are followed."""
-    description: Literal["page", "lead"] = "page"
-    """An entity is described by its page (XLM-K), or by the text before the first heading alone."""
-    max_description_tokens: Annotated[int, Range(1, MAX_DESCRIPTION_TOKENS)] = (
-        MAX_DESCRIPTION_TOKENS
-    )
-    """First tokens of a page that describe its entity; XLM-K takes 256."""
-    max_mention_tokens: NumTokens = 64
-    """Mentions with more tokens are dropped."""
-    min_relation_triples: Annotated[int, Range(1, 10**12)] = 1
-    """Relations with fewer triples are dropped."""
-    heldout_share: Annotated[float, Range(0, 1, below=True)] = 0.01
-    """Share of the pages, and of the triples, that are held out of training."""
-    heldout_seed: Seed = 0
-    """Random seed of the choice of held-out pages and triples."""
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
 
 
 def link(
@@ -94,16 +73,17 @@ def link(
     found = ExtractedTables.open(Path(tables), config.languages)
     found.check_heldout(config.heldout_share, config.heldout_seed)
     opened = Corpus.open(corpus, verify="never")
-    settings = {**json.loads(json.dumps(asdict(config))), "tables": found.digest()}
-    settings["languages"] = list(found.languages)
-    present = _up_to_date(opened, settings)
+    excluded = excluded_files(config)
+    settings = store_settings(config, found, excluded)
+    present = up_to_date(opened, settings)
     if present is not None:
         report("up to date", 1, 1)
         return present
     dataframes.choose_engine(cluster)
     with lock_folder(opened.folder):
         work = _work_folder(opened, settings)
-        stages = Stages(found, opened, config, work)
+        index = index_excluded(excluded, config.exclude_min_bytes, work / "exclude")
+        stages = Stages(found, opened, config, work, index)
         stages.run(StageRunner(work=work, workers=workers, cluster=cluster, progress=report))
         manifest = write_store(stages, settings, report)
         with write_errors(work):
@@ -111,7 +91,29 @@ def link(
     return manifest
 
 
-def _up_to_date(corpus: Corpus, settings: dict[str, Any]) -> KnowledgeManifest | None:
+def is_linked(config: LinkConfig, tables: Path, corpus: Path) -> bool:
+    """Whether `link` would find nothing to do."""
+    found = ExtractedTables.open(tables, config.languages)
+    settings = store_settings(config, found, excluded_files(config))
+    return up_to_date(Corpus.open(corpus, verify="never"), settings) is not None
+
+
+def store_settings(
+    config: LinkConfig, tables: ExtractedTables, excluded: Sequence[Path]
+) -> dict[str, Any]:
+    """Everything that decides the content of a store, as JSON, but for the tokenizer."""
+    settings: dict[str, Any] = {**json.loads(json.dumps(asdict(config))), "tables": tables.digest()}
+    settings["languages"] = list(tables.languages)
+    hashes = hash_excluded(excluded)
+    if hashes:
+        settings["exclude"] = hashes
+    else:
+        # stores of settings that exclude nothing are the same as before there were such
+        del settings["exclude"], settings["exclude_min_bytes"]
+    return settings
+
+
+def up_to_date(corpus: Corpus, settings: dict[str, Any]) -> KnowledgeManifest | None:
     """The manifest of a store of the same tables, settings and tokenizer."""
     if not (corpus.folder / FOLDER / MANIFEST).is_file():
         return None
@@ -142,6 +144,8 @@ class Stages:
     corpus: Corpus
     config: LinkConfig
     work: Path
+    excluded: Path | None = None
+    """The index of the texts of evaluation files."""
 
     def run(self, runner: StageRunner) -> None:
         """Runs the stages that are left."""
@@ -206,11 +210,19 @@ class Stages:
                 pages=shard,
                 column="lead" if self.config.description == "lead" else "opening",
                 entities=self._folder(language, "page-entities"),
+                sentences=self._sentences_of(language, shard),
                 max_tokens=self.config.max_description_tokens,
                 **self._task_of(shard, self._folder(language, "descriptions")),
             )
             for shard in self.tables.wikipedia(language, "pages")
         ]
+
+    def _sentences_of(self, language: str, pages: Path) -> Path | None:
+        """The shard with the sentences of a shard's pages, where texts are excluded."""
+        if self.excluded is None:
+            return None
+        shards = self.tables.wikipedia(language, "sentences")
+        return next((one for one in shards if shard_number(one) == shard_number(pages)), None)
 
     def _mention_tasks(self, language: str) -> list[MentionTask]:
         return [
@@ -231,6 +243,7 @@ class Stages:
             "shard": number,
             "tokenizer": self.corpus.tokenizer_folder,
             "special": (vocabulary.cls, vocabulary.sep, vocabulary.pad, vocabulary.mask),
+            "excluded": self.excluded,
             "output": folder / f"{number:05d}.arrow",
         }
 

@@ -49,6 +49,8 @@ class TokenizeTask:
     """Ids of [CLS], [SEP], [PAD] and [MASK], which no text may contain."""
     max_tokens: int
     output: Path
+    excluded: Path | None = None
+    """The index of the texts of evaluation files, which are left out; none: nothing is."""
 
 
 @dataclass(frozen=True, slots=True)
