@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import unicodedata
+from hashlib import blake2b
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from isoglot.corpus.cleaning.cleaner import (
@@ -16,7 +17,7 @@ from isoglot.corpus.cleaning.cleaner import (
     Side,
 )
 from isoglot.corpus.cleaning.sentences import normalize_text
-from isoglot.corpus.cleaning.stage import split_of
+from isoglot.corpus.cleaning.stage import held_out
 from isoglot.corpus.scripts import script_of
 from isoglot.errors import RecipeError
 from tests.corpus.sentences import SENTENCES
@@ -167,17 +168,28 @@ def test_every_reason_is_explained():
     assert set(TEXT_CHECKS) | set(PAIR_CHECKS) | {"language"} <= set(DROP_REASONS)
 
 
-@given(st.text(min_size=1), st.text(min_size=1))
-def test_a_pair_is_held_out_if_either_side_is(first, second):
-    sides = {split_of((text,), share=0.5, seed=3) for text in (first, second)}
-    expected = "heldout" if "heldout" in sides else "train"
-    assert split_of((first, second), share=0.5, seed=3) == expected
+def is_held_out(texts, share, seed):
+    """The slow, obvious version."""
+    key = seed.to_bytes(8, "little", signed=True)
+    digests = (blake2b(text.encode(), digest_size=8, key=key).digest() for text in texts)
+    return any(int.from_bytes(digest, "little") < int(share * 2**64) for digest in digests)
+
+
+@given(
+    st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=5),
+    st.floats(0, 1),
+    st.integers(-5, 5),
+)
+@example([("a", "b")], 1.0, 0)
+def test_records_are_held_out_by_a_hash_of_either_side(records, share, seed):
+    expected = [is_held_out(texts, share, seed) for texts in records]
+    assert held_out(records, share=share, seed=seed).tolist() == expected
 
 
 def test_the_heldout_share_is_met_and_depends_on_the_seed():
-    texts = [f"sentence {number}" for number in range(4000)]
-    drawn = [[split_of((text,), share=0.1, seed=seed) for text in texts] for seed in (0, 1)]
-    for splits in drawn:
-        assert abs(splits.count("heldout") - 400) < 4 * (4000 * 0.1 * 0.9) ** 0.5
-    assert drawn[0] != drawn[1]
-    assert {split_of((text,), share=0.0, seed=0) for text in texts} == {"train"}
+    texts = [(f"sentence {number}",) for number in range(4000)]
+    drawn = [held_out(texts, share=0.1, seed=seed) for seed in (0, 1)]
+    for heldout in drawn:
+        assert abs(heldout.sum() - 400) < 4 * (4000 * 0.1 * 0.9) ** 0.5
+    assert (drawn[0] != drawn[1]).any()
+    assert not held_out(texts, share=0.0, seed=0).any()

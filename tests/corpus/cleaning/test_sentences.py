@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 import time
 
@@ -90,3 +91,17 @@ def test_the_extra_is_named_where_the_package_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "pysbd", None)
     with pytest.raises(CorpusError, match=r"pip install 'isoglot\[prepare\]', or use"):
         sentence_splitter("sentences", "en")
+
+
+PLAIN = re.compile(
+    r"(?<![.!?…؟۔।॥።։။])(?:(?<!\b\w)\.|[.!?…؟۔।॥።։။]{2,}|[!?…؟۔।॥።։။])[\"'”’»)\]」』）]*\s+"
+    r"|(?<![。！？｡])[。！？｡]+[\"'”’»)\]」』）]*\s*"
+)
+"""Sentence ends, written as they are explained."""
+
+
+@settings(max_examples=400)
+@given(st.lists(PARTS | st.sampled_from([*".?…।॥！｡»」_éक"]), max_size=30).map("".join))
+def test_ends_are_those_of_the_plain_pattern(text):
+    found = [match.span() for match in sentences._SENTENCE_ENDS.finditer(text)]
+    assert found == [match.span() for match in PLAIN.finditer(text)]

@@ -14,8 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sentencepiece import SentencePieceTrainer, sentencepiece_model_pb2
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedTokenizerFast, XLMRobertaTokenizer
 
+from isoglot.corpus.tokenization import word_table
 from isoglot.corpus.tokenization.hf_tokenizer import HFEncoder
 from isoglot.corpus.tokenization.unigram import UnigramEncoder, is_supported
 
@@ -133,15 +134,43 @@ def test_the_ids_of_the_library(encoders):
         agree(encoders, [text])
 
 
-ALPHABET = st.sampled_from([*"aaaabbbb  .,é1xß", "́", "ी", "क", "中", "国", "ﬁ", "…", "🎉", "´"])
+JOINING = ("\u064e", "\u200c", "\u200d", "\u00ad", "\u0e33", "\uff9e", "\u0600", "\u0d4e")
+ALPHABET = st.sampled_from(
+    [*"aaaabbbb  .,é1xß", "́", "ी", "क", "中", "国", "ﬁ", "…", "🎉", "´", "½", "ل", *JOINING]
+)
 WORDS = st.text(ALPHABET, max_size=12)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(WORDS | st.text(max_size=6).filter(lambda text: text.isprintable()), max_size=5))
 @example(["́a", "a ́"])
+@example(["½\u0e33 a\u200d \u200da ²\uff9e a\u0600 b"])
 def test_the_ids_of_any_texts(encoders, texts):
     agree(encoders, texts)
+
+
+def test_a_word_is_encoded_once(tmp_path, monkeypatch):
+    encoder = trusted(save(tmp_path))
+    seen = []
+    whole = UnigramEncoder.encode_words
+
+    def noted(self, new):
+        seen.extend(new.texts())
+        return whole(self, new)
+
+    monkeypatch.setattr(UnigramEncoder, "encode_words", noted)
+    for _ in range(2):
+        agree((encoder, HFEncoder(tmp_path)), ["ab aba ab", "aba", "ab  ba"])
+    # of a text with two spaces no word but those before them
+    assert seen == ["ab", "aba"]
+
+
+def test_a_full_table_is_emptied(tmp_path, monkeypatch):
+    monkeypatch.setattr(word_table, "_POOL", 64)
+    monkeypatch.setattr(word_table, "_SLOTS", 16)
+    encoders = trusted(save(tmp_path)), HFEncoder(tmp_path)
+    for number in range(60):
+        agree(encoders, [f"{'ab' * (number % 9)}b {number} a", "ab " * number + "b"])
 
 
 def test_unknown_characters_are_joined_or_become_bytes(encoders):
@@ -174,13 +203,13 @@ def test_an_added_token_is_left_to_the_library(tmp_path):
 
 def test_an_encoder_that_differs_leaves_all_to_the_library(tmp_path, monkeypatch):
     folder = save(tmp_path / "good")
-    whole = UnigramEncoder._encode
+    whole = UnigramEncoder.encode_words
 
-    def broken(self, texts):
-        ids, counts = whole(self, texts)
-        return ids + 1, counts
+    def broken(self, words):
+        ids, counts, left = whole(self, words)
+        return ids + 1, counts, left
 
-    monkeypatch.setattr(UnigramEncoder, "_encode", broken)
+    monkeypatch.setattr(UnigramEncoder, "encode_words", broken)
     agree((UnigramEncoder(folder), HFEncoder(folder)), TEXTS)
     with pytest.raises(AssertionError):
         agree((trusted(folder), HFEncoder(folder)), TEXTS)
@@ -213,7 +242,7 @@ def test_a_corpus_is_the_same_with_either_encoder(tmp_path, monkeypatch):
     fingerprints = []
     for works in (True, False):
         monkeypatch.setattr(
-            "isoglot.corpus.tokenization.build.is_supported", lambda *_, is_on=works: is_on
+            "isoglot.corpus.tokenization.unigram.is_supported", lambda *_, is_on=works: is_on
         )
         out = tmp_path / f"corpus-{works}"
         prepare(tmp_path / "prepare.yaml", out, workers=1)
@@ -222,6 +251,24 @@ def test_a_corpus_is_the_same_with_either_encoder(tmp_path, monkeypatch):
         used.clear()
         shutil.rmtree(out)
     assert fingerprints[0] == fingerprints[1]
+
+
+@pytest.mark.parametrize("is_generic", [True, False])
+def test_scores_are_those_of_transformers(tmp_path, is_generic):
+    """The tokenizers library rounds scores as it reads them, not all classes do."""
+    pieces = [(piece, 0.0) for piece in SPECIAL]
+    pieces += [(chr(0x4E00 + number), -math.log(number + 2e5)) for number in range(200)]
+    plain = Tokenizer(models.Unigram(pieces, unk_id=3))
+    if is_generic:
+        PreTrainedTokenizerFast(tokenizer_object=plain).save_pretrained(tmp_path)
+    else:
+        XLMRobertaTokenizer(vocab=pieces).save_pretrained(tmp_path)
+    plain.save(str(tmp_path / "tokenizer.json"))
+    backend = AutoTokenizer.from_pretrained(tmp_path).backend_tokenizer
+    expected = json.loads(backend.to_str())["model"]["vocab"]
+    assert HFEncoder(tmp_path).sections()["model"]["vocab"] == expected
+    file = json.loads((tmp_path / "tokenizer.json").read_text())["model"]["vocab"]
+    assert (file != expected) == is_generic
 
 
 @pytest.mark.slow

@@ -55,27 +55,30 @@ class CleanTextWriter:
         self._path = path
         self._byte = 0
         self._offsets = [Offset(row=0, byte=0)]
+        self._next_offset = OFFSET_BYTES
         self._pending: list[tuple[int, int]] = []
         with write_errors(path):
             self._file: IO[bytes] = stack.enter_context(path.open("wb", 1 << 18))
             self._numbers: IO[bytes] = stack.enter_context(numbers_file(path).open("wb"))
 
-    def write(self, text: str, line: int, document: int) -> int:
-        """Adds a line; returns its row."""
-        data = text.encode() + b"\n"
-        self._pending.append((line, document))
+    def write(self, lines: Sequence[bytes], numbers: Sequence[tuple[int, int]]) -> int:
+        """Adds lines, with their lines in the raw file and documents; returns the first row."""
+        first = self.rows
+        self._pending += numbers
         try:
-            self._file.write(data)
-            if len(self._pending) == _BUFFERED_LINES:
+            self._file.write(b"".join([line + b"\n" for line in lines]))
+            if len(self._pending) >= _BUFFERED_LINES:
                 self._flush_numbers()
         except OSError as error:
             with write_errors(self._path):
                 raise error from None
-        row, self.rows = self.rows, self.rows + 1
-        self._byte += len(data)
-        if self._byte - self._offsets[-1].byte >= OFFSET_BYTES:
-            self._offsets.append(Offset(row=self.rows, byte=self._byte))
-        return row
+        self.rows += len(lines)
+        for row, size in enumerate(map(len, lines), start=first + 1):
+            self._byte += size + 1
+            if self._byte >= self._next_offset:
+                self._offsets.append(Offset(row=row, byte=self._byte))
+                self._next_offset = self._byte + OFFSET_BYTES
+        return first
 
     def close(self) -> tuple[Offset, ...]:
         """Flushes the files; returns the offsets noted, and that of the end."""

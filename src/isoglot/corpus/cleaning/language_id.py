@@ -100,7 +100,8 @@ class LanguageIdentifier:
         scores -= scores.max(axis=1, keepdims=True)
         np.exp(scores, out=scores)
         found = np.zeros((len(self.labels), len(texts)), np.float32)
-        np.add.at(found, self._columns, scores.T)
+        for column, of_column in zip(self._columns.tolist(), scores.T, strict=True):
+            found[column] += of_column
         found /= found.sum(axis=0)
         return found.T
 

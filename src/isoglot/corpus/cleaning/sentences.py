@@ -37,13 +37,17 @@ _PYSBD_EXCLUDED = ("ar", "fa")
 _LINE_ENDS = re.compile(r"\r\n|\n|\r")
 
 # Possessive quantifiers and look-behinds match a run of marks only from its first: otherwise a
-# million dots would take 10^12 steps.
+# million dots would take 10^12 steps. A pattern that begins with a set of characters is searched
+# for several times faster than one that begins with a look-behind.
 _CLOSING = "\"'”’»)\\]」』）"
+_MARKS = ".!?…؟۔।॥።։။"
+_WIDE_MARKS = "。！？｡"
 _SENTENCE_ENDS = re.compile(
+    rf"[{_MARKS}{_WIDE_MARKS}]"
     # marks that are followed by a space; no single letter before a full stop, as in initials
-    rf"(?<![.!?…؟۔।॥።։။])(?:(?<!\b\w)\.|[.!?…؟۔।॥።։။]{{2,}}+|[!?…؟۔।॥።։။])[{_CLOSING}]*+\s++"
+    rf"(?:(?<=[{_MARKS}])(?<![{_MARKS}].)(?:[{_MARKS}]++|(?<!\b\w\.))[{_CLOSING}]*+\s++"
     # marks that need none
-    rf"|(?<![。！？｡])[。！？｡]++[{_CLOSING}]*+\s*+"
+    rf"|(?<=[{_WIDE_MARKS}])(?<![{_WIDE_MARKS}].)[{_WIDE_MARKS}]*+[{_CLOSING}]*+\s*+)"
 )
 
 

@@ -36,9 +36,10 @@ from isoglot.corpus.storage.shards import SPLITS, Split
 from isoglot.corpus.tokenization.pretokenization import Method, Pretokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from isoglot.corpus.deduplication.hashing import Keys
+    from isoglot.types import BoolArray
 
 _BATCH_RECORDS = 2048
 _BATCH_CHARACTERS = 1 << 22
@@ -176,7 +177,7 @@ class _Cleaning:
                 continue
             self._documents = max(self._documents, found.document + 1)
             characters += sum(map(len, found.texts))
-            self._bytes += sum(len(text.encode("utf-8", "replace")) for text in found.texts)
+            self._bytes += sum(map(_num_bytes, found.texts))
             sentences = [] if self._split is None else self._split(found.texts[0])
             if len(sentences) < 2:
                 batch.append(found)
@@ -208,25 +209,34 @@ class _Cleaning:
             if files:
                 reasons[number] = "contaminated"
                 self._contaminated.update(self._task.excluded_files[file][0] for file in files)
-        positions, clean = [], []
-        for record, cleaned, reason in zip(batch, texts, reasons, strict=True):
-            if reason is None:
-                positions.append(self._keep(record, cleaned))
-                clean.append(cleaned)
-            else:
+        for record, reason in zip(batch, reasons, strict=True):
+            if reason is not None:
                 self._drop(record, reason, record.texts)
-        for writer, keys_of in self._hash_writers if clean else ():
-            first, second = keys_of(clean)
-            writer.append(first, second, np.tile(positions, len(first) // len(positions)))
+        kept = [number for number, reason in enumerate(reasons) if reason is None]
+        if kept:
+            self._keep([batch[number] for number in kept], [texts[number] for number in kept])
 
-    def _keep(self, record: Record, texts: tuple[str, ...]) -> int:
-        """Writes a record; returns its position."""
+    def _keep(self, records: list[Record], texts: list[tuple[str, ...]]) -> None:
+        """Writes records, and the hashes of their texts."""
         task = self._task
-        split = split_of(texts, share=task.heldout_share, seed=task.heldout_seed)
+        heldout = held_out(texts, share=task.heldout_share, seed=task.heldout_seed)
+        written = texts
         if task.pretokenize:
-            texts = tuple(map(self._pretokenizer.apply, texts, task.group.subset.languages))
-        row = self._writers[split].write("\t".join(texts), record.line, record.document)
-        return position_of(split, row)
+            apply, languages = self._pretokenizer.apply, task.group.subset.languages
+            written = [tuple(map(apply, record, languages)) for record in texts]
+        lines = ["\t".join(record).encode() for record in written]
+        positions = np.empty(len(records), np.int64)
+        for split in SPLITS:
+            chosen = np.flatnonzero(heldout == (split == "heldout"))
+            rows = chosen.tolist()
+            first = self._writers[split].write(
+                [lines[row] for row in rows],
+                [(records[row].line, records[row].document) for row in rows],
+            )
+            positions[chosen] = position_of(split, first) + np.arange(len(rows))
+        for writer, keys_of in self._hash_writers:
+            one, other = keys_of(texts)
+            writer.append(one, other, np.tile(positions, len(one) // len(positions)))
 
     def _drop(self, record: Record | Skipped, reason: str, texts: tuple[str, ...]) -> None:
         self._dropped[reason] += 1
@@ -234,12 +244,21 @@ class _Cleaning:
         self._dropped_lines.write(file, record.line, reason, texts)
 
 
-def split_of(texts: tuple[str, ...], *, share: float, seed: int) -> Split:
-    """The split of a record of normalized texts; about `share` of distinct texts are held out."""
+def _num_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+def held_out(records: Sequence[tuple[str, ...]], *, share: float, seed: int) -> BoolArray:
+    """Which records of normalized texts are held out; about `share` of distinct texts are."""
+    empty = blake2b(digest_size=8, key=seed.to_bytes(8, "little", signed=True))
+    digests = bytearray()
+    for texts in records:
+        for text in texts:
+            state = empty.copy()
+            state.update(text.encode())
+            digests += state.digest()
     limit = int(share * 2**64)
-    key = seed.to_bytes(8, "little", signed=True)
-    for text in texts:
-        digest = blake2b(text.encode(), digest_size=8, key=key).digest()
-        if int.from_bytes(digest, "little") < limit:
-            return "heldout"
-    return "train"
+    if limit >= 2**64:  # a share of 1: no 64-bit integer
+        return np.ones(len(records), np.bool_)
+    hashes = np.frombuffer(bytes(digests), "<u8").reshape(len(records), -1)
+    return np.asarray((hashes < np.uint64(limit)).any(axis=1))

@@ -18,10 +18,10 @@ from isoglot.corpus.storage.manifest import TokenizerEntry
 from isoglot.corpus.storage.shards import FileEntry
 from isoglot.corpus.tokenization import sentencepiece
 from isoglot.corpus.tokenization.encode import TokenizerInfo
+from isoglot.corpus.tokenization.encoders import fastest_encoder
 from isoglot.corpus.tokenization.hf_tokenizer import save_hf_tokenizer, train_word_level
 from isoglot.corpus.tokenization.pretokenization import Method, Pretokenizer
 from isoglot.corpus.tokenization.sample import read_sample
-from isoglot.corpus.tokenization.unigram import is_supported
 from isoglot.corpus.tokenization.vocabulary import (
     derive_vocabulary,
     open_tokenizer,
@@ -126,6 +126,8 @@ def build_tokenizer(task: TokenizerTask) -> BuiltTokenizer:
         FileEntry.of(path, f"{TOKENIZER_FOLDER}/{path.name}") for path in sorted(folder.iterdir())
     )
     unknown = tokenizer.unk_token_id
+    sections = json.loads(tokenizer.backend_tokenizer.to_str())
+    has_model = (folder / sentencepiece.MODEL_FILE).is_file()
     return BuiltTokenizer(
         entry=TokenizerEntry(
             fingerprint=tokenizer_fingerprint(tokenizer, vocabulary, task.pretokenize),
@@ -135,8 +137,7 @@ def build_tokenizer(task: TokenizerTask) -> BuiltTokenizer:
         info=TokenizerInfo(
             folder=folder,
             sha256=sha256("".join(file.sha256 for file in files).encode()).hexdigest(),
-            sentencepiece=(folder / sentencepiece.MODEL_FILE).is_file(),
-            unigram=is_supported(json.loads(tokenizer.backend_tokenizer.to_str())),
+            encoder="sentencepiece" if has_model else fastest_encoder(sections),
             special=tuple(index for index in vocabulary.special if index != unknown),
             unknown=unknown,
             byte_tokens=byte_token_ids(tokenizer.get_vocab()),

@@ -21,9 +21,7 @@ from isoglot.corpus.reading.sources import Subset
 from isoglot.corpus.storage.manifest import TokenizerStats
 from isoglot.corpus.storage.shard_writer import ShardWriter, TokenRows
 from isoglot.corpus.storage.shards import ShardEntry, Split
-from isoglot.corpus.tokenization.hf_tokenizer import HFEncoder
-from isoglot.corpus.tokenization.sentencepiece import SentencePieceEncoder
-from isoglot.corpus.tokenization.unigram import UnigramEncoder
+from isoglot.corpus.tokenization.encoders import EncoderName, open_encoder
 from isoglot.corpus.tokenization.vocabulary import NO_SPACE_RANGES
 
 if TYPE_CHECKING:
@@ -42,21 +40,13 @@ class TokenizerInfo:
     folder: Path
     sha256: str
     """Of all its files."""
-    sentencepiece: bool
-    """Whether its folder holds a SentencePiece model that gives the same ids."""
-    unigram: bool
-    """Whether `UnigramEncoder` gives the same ids."""
+    encoder: EncoderName
+    """The fastest encoder that gives its ids."""
     special: tuple[int, ...]
     """Special ids that no text may hold (all but the unknown token's)."""
     unknown: int | None
     byte_tokens: tuple[int, ...]
     """Ids that are single bytes."""
-
-    def encoder(self) -> HFEncoder | SentencePieceEncoder | UnigramEncoder:
-        """The fastest encoder there is."""
-        if self.sentencepiece:
-            return SentencePieceEncoder(self.folder)
-        return UnigramEncoder(self.folder) if self.unigram else HFEncoder(self.folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +97,7 @@ def encode_group(task: EncodeTask) -> EncodeResult:
     """Encodes the text of one group."""
     started = time.monotonic()
     subset, tokenizer = task.subset, task.tokenizer
-    encoder = tokenizer.encoder()
+    encoder = open_encoder(tokenizer.encoder, tokenizer.folder, tokenizer.sha256)
     writer = ShardWriter(
         task.folder,
         f"{subset.folder}/{task.split}-{task.number:05d}",
@@ -130,7 +120,9 @@ def encode_group(task: EncodeTask) -> EncodeResult:
             rows, faults = _token_rows(kept, subset, encoded, tokenizer.special)
             writer.append(rows)
             faulty = [
-                record._replace(reason=fault) for record, fault in zip(kept, faults, strict=True)
+                record._replace(reason=fault)
+                for record, fault in zip(kept, faults, strict=True)
+                if fault is not None
             ]
             for record in [*records, *faulty]:
                 if record.reason is not None:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>")
 MASK_TOKEN = "<mask>"  # noqa: S105
+_CONFIG_FILE = "tokenizer_config.json"
+_GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
+"""Classes of transformers that use a tokenizer.json as it is."""
 _MAX_COUNTED_WORDS = 10_000_000
 """Distinct words held while counting; beyond it the rarest half is forgotten."""
 
@@ -118,9 +121,7 @@ class HFEncoder:
 
     def __init__(self, folder: Path) -> None:
         """`folder` is the tokenizer folder of a corpus."""
-        from tokenizers import Tokenizer
-
-        self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+        self._tokenizer = _open_backend(folder)
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._tokenizer.encode_special_tokens = True
@@ -140,12 +141,43 @@ class HFEncoder:
         normalizer = self._tokenizer.normalizer
         return text if normalizer is None else str(normalizer.normalize_str(text))
 
+    def pre_tokenize(self, text: str) -> list[str]:
+        """The pre-tokens of a normalized text."""
+        pre_tokenizer = self._tokenizer.pre_tokenizer
+        found = pre_tokenizer.pre_tokenize_str(text) if pre_tokenizer is not None else [(text,)]
+        return [piece[0] for piece in found]
+
     def encode_with_offsets(
         self, texts: Sequence[str]
     ) -> list[tuple[list[int], list[tuple[int, int]]]]:
         """For each text its ids, and the characters [start, end) that each of them covers."""
         encoded = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [(encoding.ids, encoding.offsets) for encoding in encoded]
+
+
+def _open_backend(folder: Path) -> Any:
+    """The tokenizer of the tokenizers library, with the scores that it has in transformers.
+
+    Reading a tokenizer.json, the library rounds about a quarter of the scores to a neighboring
+    number. Classes of transformers for one model (`XLMRobertaTokenizer`) read them exactly, in
+    Python, so that ties between segmentations may fall differently; the generic class does not.
+    """
+    from tokenizers import Tokenizer
+    from tokenizers.models import Unigram
+
+    tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+    config = folder / _CONFIG_FILE
+    if not isinstance(tokenizer.model, Unigram) or not config.is_file():
+        return tokenizer
+    name = json.loads(config.read_text("utf-8")).get("tokenizer_class", _GENERIC[0])
+    if name not in _GENERIC:
+        model = json.loads((folder / TOKENIZER_FILE).read_text("utf-8"))["model"]
+        tokenizer.model = Unigram(
+            [tuple(piece) for piece in model["vocab"]],
+            unk_id=model["unk_id"],
+            byte_fallback=model.get("byte_fallback", False),
+        )
+    return tokenizer
 
 
 def flatten_ids(rows: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:

@@ -4,13 +4,13 @@ The tokenizers library segments 1 to 2 MB of text a second; SentencePiece is fas
 in single precision, so that ties between segmentations fall differently. This one computes what the
 tokenizers library does (`viterbi`):
 
-    texts --normalize--> code points --split at spaces--> words --trie + Viterbi--> ids
+    texts --split at spaces--> words --normalize--> code points --trie + Viterbi--> ids
 
-A character is normalized by itself, which is what the library's `Precompiled` normalizer does for
-all but short graphemes (below 6 bytes, such as `e` with a combining accent). Texts with one of
-these, with white space other than single spaces between words, or with invisible characters are
-encoded by the library (`HFEncoder`). `is_supported` tells whether a tokenizer has these steps and
-no others; the first texts that an encoder gets are encoded by both and compared.
+A word is encoded once, and then looked up (`words`). A character is normalized by itself, which is
+what the library's `Precompiled` normalizer does for all but short graphemes (below 6 bytes, such as
+`e` with a combining accent): words with one of these, or with joiners, are normalized by it. Texts
+with white space other than single spaces between words, or with control characters, are encoded by
+the library (`HFEncoder`). `is_supported` tells whether a tokenizer has these steps and no others.
 """
 
 from __future__ import annotations
@@ -20,30 +20,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
+from typing_extensions import override
 
 from isoglot.corpus.tokenization.hf_tokenizer import HFEncoder
-from isoglot.corpus.tokenization.viterbi import SPACE, build_trie, num_bytes, segment
+from isoglot.corpus.tokenization.viterbi import build_trie, num_bytes, segment
 from isoglot.corpus.tokenization.vocabulary import SPACE_MARK
+from isoglot.corpus.tokenization.word_table import Words, codes_of
+from isoglot.corpus.tokenization.words import WordEncoder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     import numpy.typing as npt
 
-    from isoglot.corpus.tokenization.viterbi import Codes
+    from isoglot.corpus.tokenization.word_table import Codes
     from isoglot.types import BoolArray, IntArray, LongArray
 
-_NEW, _PLAIN, _MARK, _REPLACED, _OTHER = range(5)
+_NEW, _PLAIN, _MARK, _REPLACED, _ASKED, _LEFT = range(6)
 """What is known of a character: nothing, that normalization keeps it, that it is combining, that it
-is replaced by others, or that texts with it are left to the library."""
+is replaced by others, that the library normalizes words with it, or that it encodes whole texts."""
 _MIN_GRAPHEME_BYTES = 6
 """Longer graphemes are normalized character by character."""
-_COMPARED = 100
-"""Texts that are encoded by the library, too."""
 _UNKNOWN_PENALTY = 10.0
 """An unknown character scores so much below the worst piece."""
-_INVISIBLE = ("Cc", "Cf", "Cn", "Co", "Cs")
+_UNSAFE = ("Cc", "Cn", "Co", "Cs")
+"""Categories of control characters and of those that are not assigned."""
+_JOINING = "\u0e33\u0eb3\uff9e\uff9f"
+"""Letters that are of one grapheme with the character before."""
 _NUM_CHARACTERS = 0x110000
 
 
@@ -78,12 +82,13 @@ def _steps(step: Mapping[str, Any] | None, inside: str) -> list[Mapping[str, Any
     return [step]
 
 
-class UnigramEncoder:
+class UnigramEncoder(WordEncoder):
     """Encodes texts to the ids of the tokenizers library, several times faster."""
 
     def __init__(self, folder: Path) -> None:
         """`folder` has a tokenizer that `is_supported`."""
-        self._library = HFEncoder(folder)
+        super().__init__(HFEncoder(folder))
+        # not as the file writes them: the library rounds some scores differently from Python
         model = self._library.sections()["model"]
         pieces = [piece for piece, _ in model["vocab"]]
         self._scores = np.array([score for _, score in model["vocab"]], np.float64)
@@ -92,47 +97,32 @@ class UnigramEncoder:
         ids = {piece: number for number, piece in enumerate(pieces)}
         bytes_ = [ids.get(f"<0x{byte:02X}>", -1) for byte in range(256)]
         self._bytes = np.array(bytes_ if model.get("byte_fallback") else [-1] * 256, np.int32)
-        codes, lengths = _codes(pieces)
+        codes, lengths = codes_of(pieces)
         self._keys, self._children, self._piece_of = build_trie(codes, lengths)
         self._kinds = np.full(_NUM_CHARACTERS, _NEW, np.uint8)
-        self._kinds[SPACE] = _PLAIN
-        self._replacements: dict[int, str] = {}
-        self._agrees: bool | None = None
+        self._rewritten = np.zeros(0, np.uint32)
+        # of character c, from begins[2 * c] to begins[2 * c + 1]
+        self._begins = np.zeros(2 * _NUM_CHARACTERS, np.int32)
 
-    def encode(self, texts: Sequence[str]) -> tuple[IntArray, IntArray]:
-        """The ids of all texts, concatenated, and the number of ids of each text."""
-        if self._agrees is None:
-            first = texts[:_COMPARED]
-            pairs = zip(self._encode(first), self._library.encode(first), strict=True)
-            self._agrees = all(np.array_equal(own, theirs) for own, theirs in pairs)
-        return self._encode(texts) if self._agrees else self._library.encode(texts)
-
-    def _encode(self, texts: Sequence[str]) -> tuple[IntArray, IntArray]:
-        codes, lengths = _codes(texts)
-        self._learn(codes)
-        kinds, owners = self._kinds[codes], np.repeat(np.arange(len(lengths)), lengths)
-        whole = np.zeros(len(lengths), np.bool_)
-        whole[owners[_is_left(codes, kinds, lengths)]] = True
-        whole[lengths == 0] = True
-        if (kinds == _REPLACED).any():
-            replaced = np.zeros(len(lengths), np.bool_)
-            replaced[owners[kinds == _REPLACED]] = True
-            chosen = (replaced & ~whole).tolist()
-            table = self._replacements
-            texts_now = [
-                text.translate(table) if of else text
-                for text, of in zip(texts, chosen, strict=True)
-            ]
-            codes, lengths = _codes(texts_now)
-        return self._join(texts, codes, lengths, whole)
-
-    def _join(
-        self, texts: Sequence[str], codes: Codes, lengths: LongArray, whole: BoolArray
-    ) -> tuple[IntArray, IntArray]:
-        """The ids of `whole` texts by the library, of others by the Viterbi search."""
-        found, counts = segment(
+    @override
+    def encode_words(self, words: Words) -> tuple[IntArray, IntArray, BoolArray]:
+        codes, lengths = words.codes, words.lengths
+        left, asked, rewritten, has_new = _examine(codes, lengths, self._kinds)
+        if has_new:
+            self._learn(codes)
+            left, asked, rewritten, _ = _examine(codes, lengths, self._kinds)
+        if rewritten:
+            codes, lengths = _rewrite(codes, lengths, self._kinds, self._rewritten, self._begins)
+        if asked.any():
+            spelled, normalized = words.texts(), Words(codes, lengths, words.is_first).texts()
+            for number in np.flatnonzero(asked).tolist():
+                now = self._normalized(spelled[number])
+                left[number] = now is None
+                normalized[number] = now or ""
+            codes, lengths = codes_of(normalized)
+        ids, counts = segment(
             codes,
-            np.where(whole, -lengths - 1, lengths),
+            np.where(left, -lengths - 1, lengths),
             self._keys,
             self._children,
             self._piece_of,
@@ -141,64 +131,90 @@ class UnigramEncoder:
             self._unknown,
             self._bytes,
         )
-        if not whole.any():
-            return found, counts
-        encoded, own = self._library.encode([texts[n] for n in np.flatnonzero(whole).tolist()])
-        counts[whole] = own
-        ids = np.empty(int(counts.sum()), np.int32)
-        is_whole = np.repeat(whole, counts)
-        ids[is_whole], ids[~is_whole] = encoded, found
-        return ids, counts
+        return ids, counts, left
+
+    def _normalized(self, word: str) -> str | None:
+        """A word as the library normalizes it; None where its neighbors may make a difference."""
+        # a combining or joining character could be joined with a space
+        if unicodedata.category(word[0])[0] in "CM" or unicodedata.category(word[-1])[0] == "C":
+            return None
+        now = self._library.normalize(word)
+        return None if not now or any(map(_is_space, now)) else now
 
     def _learn(self, codes: Codes) -> None:
         """Find out what normalization does to characters that have not been seen."""
         for code in np.unique(codes[self._kinds[codes] == _NEW]).tolist():
             character = chr(code)
             category = unicodedata.category(character)
-            normalized = self._library.normalize(character)
-            if (
-                category in _INVISIBLE
-                or character.isspace()
-                or any(one.isspace() or one == SPACE_MARK for one in normalized)
-                or not normalized
-            ):
-                kind = _OTHER
+            normalized = "" if category in _UNSAFE else self._library.normalize(character)
+            if category in _UNSAFE or any(map(_is_space, character + normalized)):
+                kind = _LEFT
+            elif category == "Cf" or character in _JOINING or not normalized:
+                kind = _ASKED
             elif category.startswith("M"):
-                kind = _MARK if normalized == character else _OTHER
+                kind = _MARK if normalized == character else _ASKED
             elif normalized == character:
                 kind = _PLAIN
             else:
                 kind = _REPLACED
-                self._replacements[code] = normalized
+                now, _ = codes_of([normalized])
+                self._begins[2 * code] = len(self._rewritten)
+                self._rewritten = np.concatenate([self._rewritten, now])
+                self._begins[2 * code + 1] = len(self._rewritten)
             self._kinds[code] = kind
 
 
-def _codes(texts: Sequence[str]) -> tuple[Codes, LongArray]:
-    """The code points of all texts, concatenated, and the number of each text's."""
-    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-    joined = "".join(texts).encode("utf-32-le", "surrogatepass")
-    return np.frombuffer(joined, np.uint32), lengths
+def _is_space(character: str) -> bool:
+    return character.isspace() or character == SPACE_MARK
 
 
 @njit(nogil=True, cache=True)
-def _is_left(
-    codes: Codes, kinds: npt.NDArray[np.uint8], lengths: LongArray
-) -> BoolArray:  # pragma: no cover - compiled
-    """Which characters leave their text to the library."""
-    left = np.zeros(len(codes), np.bool_)
-    start = 0
-    for length in lengths:
-        end = start + length
-        for place in range(start, end):
-            kind = kinds[place]
-            if codes[place] == SPACE:
-                at_end = place == start or place == end - 1
-                left[place] = at_end or codes[place - 1] == SPACE
-            elif kind == _MARK:
-                before = codes[place - 1] if place > start else SPACE
-                size = num_bytes(before) + num_bytes(codes[place])
-                left[place] = before == SPACE or size < _MIN_GRAPHEME_BYTES
+def _examine(
+    codes: Codes, lengths: LongArray, kinds: npt.NDArray[np.uint8]
+) -> tuple[BoolArray, BoolArray, bool, bool]:  # pragma: no cover - compiled
+    """Which words are left, which asked about; whether a character is replaced, or is new."""
+    left, asked = np.zeros(len(lengths), np.bool_), np.zeros(len(lengths), np.bool_)
+    rewritten, has_new, start = False, False, 0
+    for word, length in enumerate(lengths):
+        for place in range(start, start + length):
+            kind = kinds[codes[place]]
+            if kind == _MARK:
+                before = codes[place - 1] if place > start else np.uint32(0)
+                asked[word] |= num_bytes(before) + num_bytes(codes[place]) < _MIN_GRAPHEME_BYTES
+                asked[word] |= place == start
+            left[word] |= kind == _LEFT
+            asked[word] |= kind == _ASKED
+            rewritten |= kind == _REPLACED
+            has_new |= kind == _NEW
+        start += length
+    asked &= ~left
+    return left, asked, rewritten, has_new
+
+
+@njit(nogil=True, cache=True)
+def _rewrite(
+    codes: Codes,
+    lengths: LongArray,
+    kinds: npt.NDArray[np.uint8],
+    rewritten: Codes,
+    begins: IntArray,
+) -> tuple[Codes, LongArray]:  # pragma: no cover - compiled
+    """The words with all characters that normalization replaces replaced."""
+    total = 0
+    for code in codes:
+        total += begins[2 * code + 1] - begins[2 * code] if kinds[code] == _REPLACED else 1
+    now, now_lengths = np.empty(total, np.uint32), np.empty(len(lengths), np.int64)
+    written, start = 0, 0
+    for word, length in enumerate(lengths):
+        before = written
+        for code in codes[start : start + length]:
+            if kinds[code] == _REPLACED:
+                for place in range(begins[2 * code], begins[2 * code + 1]):
+                    now[written] = rewritten[place]
+                    written += 1
             else:
-                left[place] = kind == _OTHER
-        start = end
-    return left
+                now[written] = code
+                written += 1
+        now_lengths[word] = written - before
+        start += length
+    return now, now_lengths

@@ -16,12 +16,9 @@ from isoglot.corpus.tokenization.vocabulary import SPACE_MARK
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from isoglot.corpus.tokenization.word_table import Codes
     from isoglot.types import FloatArray, IntArray, LongArray
 
-    Codes = npt.NDArray[np.uint32]
-    """Code points."""
-
-SPACE = ord(" ")
 _SPACE_MARK = ord(SPACE_MARK)
 _CHARACTER_BITS = 21
 _HASH = np.uint64(0x9E3779B97F4A7C15)
@@ -52,7 +49,7 @@ def build_trie(
     for number, length in enumerate(lengths):
         node = 0
         for place in range(start, start + length):
-            slot, found = _find(keys, node, codes[place])
+            slot, found = find_child(keys, node, codes[place])
             if not found:
                 keys[slot] = _key(node, codes[place])
                 children[slot] = num_nodes
@@ -71,7 +68,7 @@ def build_trie(
         if keys[old] != _EMPTY:
             parent = np.int64(keys[old] >> np.uint64(_CHARACTER_BITS))
             character = np.uint32(keys[old] & np.uint64((1 << _CHARACTER_BITS) - 1))
-            slot, _ = _find(small_keys, parent, character)
+            slot, _ = find_child(small_keys, parent, character)
             small_keys[slot], small_children[slot] = keys[old], children[old]
     return small_keys, small_children, piece_of[:num_nodes]
 
@@ -82,10 +79,10 @@ def _key(node: int | np.int64, character: int) -> np.uint64:  # pragma: no cover
 
 
 @njit(nogil=True, cache=True)
-def _find(
+def find_child(
     keys: npt.NDArray[np.uint64], node: int | np.int64, character: int
 ) -> tuple[np.int64, bool]:  # pragma: no cover - compiled
-    """The slot of a child, and whether it is there."""
+    """The slot of the child of a trie's node, and whether it is there."""
     key, mask = _key(node, character), np.uint64(len(keys) - 1)
     slot = ((key * _HASH) >> np.uint64(20)) & mask
     while keys[slot] != _EMPTY and keys[slot] != key:
@@ -105,11 +102,11 @@ def segment(
     unknown: int,
     byte_ids: IntArray,
 ) -> tuple[IntArray, IntArray]:  # pragma: no cover - compiled
-    """The ids of texts, and the number of each; a text with a length of -n - 1 is passed over."""
+    """The ids of words, and the number of each; a word with a length of -n - 1 is passed over."""
     total = 0
     for length in lengths:
         total += max(length, 0)
-    # a character has an id at most, or its bytes; a word has its space mark besides
+    # a character has an id at most, or its bytes, and so has the mark of the space before
     out = np.empty(5 * total + 2 * len(lengths) + 8, np.int32)
     counts = np.zeros(len(lengths), np.int32)
     longest = 1
@@ -122,33 +119,27 @@ def segment(
         if length < 0:
             start += -length - 1
             continue
-        end, before = start + length, written
-        place = start
-        while place < end:
-            word[0] = _SPACE_MARK
-            size = 1
-            while place < end and codes[place] != SPACE:
-                word[size] = codes[place]
-                size += 1
-                place += 1
-            place += 1
-            written = _best_path(
-                word[:size],
-                keys,
-                children,
-                piece_of,
-                scores,
-                unknown_score,
-                unknown,
-                byte_ids,
-                best,
-                begins,
-                ids,
-                out,
-                written,
-            )
+        before = written
+        word[0] = _SPACE_MARK
+        for place in range(length):
+            word[place + 1] = codes[start + place]
+        written = _best_path(
+            word[: length + 1],
+            keys,
+            children,
+            piece_of,
+            scores,
+            unknown_score,
+            unknown,
+            byte_ids,
+            best,
+            begins,
+            ids,
+            out,
+            written,
+        )
         counts[number] = written - before
-        start = end
+        start += length
     return out[:written].copy(), counts
 
 
@@ -211,7 +202,7 @@ def _search(
     for begin in range(size):
         has_single, node = False, 0
         for place in range(begin, size):
-            slot, found = _find(keys, node, word[place])
+            slot, found = find_child(keys, node, word[place])
             if not found:
                 break
             node = children[slot]
