@@ -12,6 +12,7 @@ speed does not depend on their number. Prints a table and the number of pairs wh
 from __future__ import annotations
 
 import argparse
+import json
 import lzma
 import tempfile
 import time
@@ -97,6 +98,7 @@ def main() -> None:
     parser.add_argument("--theirs", type=int, default=200, help="pairs for simalign")
     parser.add_argument("--model", type=Path, help="a BERT or XLM-R folder")
     parser.add_argument("--layer", type=int, default=8)
+    parser.add_argument("--out", type=Path, help="JSON file of the table")
     given = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     pairs = read_pairs(given.data, given.number)
@@ -123,6 +125,9 @@ def main() -> None:
     print(f"{len(pairs):,} pairs, {len(sample)} for simalign; layer {given.layer}; {where}")
     headings = ["aligner", "type", "pairs/s", "times as fast", "pairs with other links"]
     print_table(headings, rows, markdown=True)
+    if given.out:
+        found = [dict(zip(headings, row, strict=True)) for row in rows]
+        given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ import torch
 from transformers import AutoModel
 
 from isoglot.corpus.tokenization.vocabulary import max_characters
-from isoglot.evaluation.embed import embed
+from isoglot.errors import ModelError
+from isoglot.evaluation.embed import StatePooling, embed
 from tests.tiny_corpus import words
 
 SENTENCES = [
@@ -38,11 +39,44 @@ def one_at_a_time(folder, tokenizer, *, skip_special):
 def test_against_the_plain_model(
     folder, encoder, tokenizer, skip_special, tokens_at_a_time, monkeypatch
 ):
-    monkeypatch.setitem(embed.__globals__, "_MAX_BATCH_TOKENS", tokens_at_a_time)
+    monkeypatch.setitem(embed.__globals__, "cpu_batch_tokens", lambda: tokens_at_a_time)
     found = embed(encoder, tokenizer, SENTENCES, skip_special=skip_special)
     expected = one_at_a_time(folder, tokenizer, skip_special=skip_special)
     assert found.shape == (4, len(SENTENCES), 32)
     torch.testing.assert_close(found.double(), expected, atol=1e-5, rtol=1e-4)
+
+
+def test_chunks_on_a_gpu_give_the_same_vectors(encoder, tokenizer, monkeypatch):
+    """Texts are tokenized a chunk at a time there, by a thread."""
+    whole = embed(encoder, tokenizer, SENTENCES, layers=[-1, 1])
+    monkeypatch.setattr(StatePooling, "chunk_size", lambda *_: 4)
+    torch.testing.assert_close(embed(encoder, tokenizer, SENTENCES, layers=[-1, 1]), whole)
+    last = embed(encoder, tokenizer, SENTENCES, layers=[3])  # without the other layers
+    torch.testing.assert_close(last, whole[:1])
+
+
+def test_bfloat16_changes_vectors_by_a_hundredth_of_their_length(encoder, tokenizer):
+    exact = embed(encoder, tokenizer, SENTENCES)
+    rounded = embed(encoder, tokenizer, SENTENCES, encode_type="bfloat16")
+    assert rounded.dtype == torch.float32
+    assert not torch.equal(rounded, exact)
+    assert ((rounded - exact).norm(dim=-1) < 0.02 * exact.norm(dim=-1)).all()
+
+
+def test_states_that_are_not_finite_name_the_sentence(encoder, tokenizer, monkeypatch):
+    monkeypatch.setattr(StatePooling, "chunk_size", lambda *_: 4)
+    unseen = tokenizer(SENTENCES[7])["input_ids"][1]
+    first = next(n for n, text in enumerate(SENTENCES) if unseen in tokenizer(text)["input_ids"])
+    table = encoder.model.get_input_embeddings().weight
+    kept = table.detach()[unseen].clone()
+    try:
+        with torch.no_grad():
+            table[unseen] = float("nan")
+        with pytest.raises(ModelError, match=f"states of sentence {first + 1} are not finite"):
+            embed(encoder, tokenizer, SENTENCES)
+    finally:
+        with torch.no_grad():
+            table[unseen] = kept
 
 
 def test_a_sentence_that_is_too_long_is_cut_and_told(encoder, tokenizer):

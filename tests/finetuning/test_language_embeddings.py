@@ -13,9 +13,10 @@ from isoglot.evaluation.embed import embed
 from isoglot.evaluation.loading import load_for_scoring
 from isoglot.finetuning.classification import MultipleChoiceHead, SequenceClassificationHead
 from isoglot.finetuning.data import training_data
+from isoglot.finetuning.parameter_groups import parameter_groups
 from isoglot.finetuning.predict import run_model
 from isoglot.finetuning.save import save_model
-from isoglot.finetuning.train import BestEpoch, parameter_groups, train
+from isoglot.finetuning.train import BestEpoch, train
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
 from isoglot.models.export import export_encoder

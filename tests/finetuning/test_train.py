@@ -16,15 +16,14 @@ from isoglot.errors import CorpusError, ModelError
 from isoglot.finetuning import train as training
 from isoglot.finetuning.classification import MultipleChoiceHead, SequenceClassificationHead
 from isoglot.finetuning.head import Window
+from isoglot.finetuning.parameter_groups import layer_depth, parameter_groups
 from isoglot.finetuning.predict import predict
 from isoglot.finetuning.question_answering import QuestionAnsweringHead
 from isoglot.finetuning.settings import FinetuneConfig
 from isoglot.finetuning.train import (
     BestEpoch,
     PairedBatchSampler,
-    layer_depth,
     paired_windows,
-    parameter_groups,
     train,
 )
 from isoglot.tasks.examples import LabeledText

@@ -19,12 +19,19 @@ from torch import Tensor
 
 from isoglot.alignment.batched_links import token_links
 from isoglot.alignment.layer_states import LayerStates
-from isoglot.alignment.word_tokens import SentenceTokens, WordTokens, places_in
+from isoglot.alignment.word_tokens import SentenceTokens, WordTokens
+from isoglot.batching.length_batches import (
+    IdArrays,
+    batches_by_length,
+    cpu_batch_tokens,
+    padded_rows,
+)
 from isoglot.errors import ModelError
-from isoglot.evaluation.embed import cpu_batch_tokens, language_ids
+from isoglot.evaluation.embed import language_ids
 from isoglot.evaluation.tokenize_texts import special_tokens
+from isoglot.models.cpu_memory import keep_freed_memory
 from isoglot.models.finite import is_finite
-from isoglot.types import LongArray, MaskRule, Rows
+from isoglot.types import LongArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -79,6 +86,8 @@ class WordAligner:
         self._states = LayerStates(encoder, self.layer, config.encode_type)
         self._languages = language_ids(encoder, languages, 2, note) or [-1, -1]
         kind = self._states.device.type
+        if kind == "cpu":
+            keep_freed_memory()
         self._batch_tokens = _GPU_BATCH_TOKENS if kind == "cuda" else cpu_batch_tokens()
         self._batch_numbers = _BATCH_NUMBERS.get(kind, _BATCH_NUMBERS["cpu"])
 
@@ -162,22 +171,24 @@ class WordAligner:
                 if not self._joint or side == 1:
                     lengths.append(size)
                     size = 0
-        flat = np.concatenate(parts), np.concatenate(languages)
-        return _Sequences(*flat, np.array(lengths, np.int64)), places
+        num_tokens = np.array(lengths, np.int64)
+        arrays = IdArrays(np.concatenate(parts), num_tokens, np.cumsum(num_tokens) - num_tokens)
+        return _Sequences(arrays, np.concatenate(languages)), places
 
     def _encode(self, sequences: _Sequences) -> Tensor:
         """(tokens, D) states in the order of the sequences."""
-        order = np.argsort(sequences.lengths, kind="stable")
-        starts = np.cumsum(sequences.lengths) - sequences.lengths
+        arrays = sequences.arrays
         states: Tensor | None = None
-        for chosen in _by_length(order, sequences.lengths, self._batch_tokens):
-            lengths = sequences.lengths[chosen]
-            tokens = np.repeat(starts[chosen], lengths) + places_in(lengths)
-            rows, real = self._rows(sequences, lengths, tokens)
-            device = self._states.device
-            found = self._states(rows.to(device))[real.to(device)]
+        device = self._states.device
+        for chosen in batches_by_length(arrays.lengths, self._batch_tokens):
+            tokens = arrays.tokens_of(chosen)
+            rows = padded_rows(
+                arrays.ids[tokens], arrays.lengths[chosen], self._pad, sequences.languages[tokens]
+            )
+            real = (rows.sequences >= 0).to(device)
+            found = self._states(rows.to(device))[real]
             if states is None:
-                states = found.new_empty(len(sequences.ids), found.shape[-1])
+                states = found.new_empty(len(arrays.ids), found.shape[-1])
             states[torch.as_tensor(tokens).to(device)] = found
         assert states is not None, "there is at least one pair"
         if not is_finite(states):
@@ -186,28 +197,6 @@ class WordAligner:
                 "or training diverged. Use an earlier checkpoint."
             )
         return states
-
-    def _rows(
-        self, sequences: _Sequences, lengths: LongArray, tokens: LongArray
-    ) -> tuple[Rows, Tensor]:
-        """One sequence in each row, and where the rows are no padding."""
-        longest = int(lengths.max())
-        real = torch.as_tensor(np.arange(longest) < lengths[:, None])
-        ids = torch.full(real.shape, self._pad)
-        ids[real] = torch.as_tensor(sequences.ids[tokens])
-        languages = torch.full_like(ids, -1)
-        languages[real] = torch.as_tensor(sequences.languages[tokens])
-        zeros = torch.zeros_like(ids)
-        rows = Rows(
-            ids=ids,
-            positions=torch.where(real, torch.arange(longest), 0),
-            languages=languages,
-            sentences=zeros,
-            roles=zeros,
-            rules=zeros + int(MaskRule.FULL),
-            sequences=torch.where(real, 0, -1),
-        )
-        return rows, real
 
     def _batches(self, lengths: LongArray) -> Iterator[LongArray]:
         """Pairs of similar sizes, as many as fit."""
@@ -247,9 +236,9 @@ class WordAligner:
 class _Sequences:
     """Tokens that are encoded together, one sequence after the other."""
 
-    ids: LongArray
+    arrays: IdArrays
     languages: LongArray
-    lengths: LongArray
+    """Row of each token's language embedding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,14 +261,3 @@ def _range_from(first: Tensor, number: int, end: int) -> Tensor:
     """(N, number) indices from each first one on, all below `end`."""
     places = first[:, None] + torch.arange(number, device=first.device)
     return places.clamp_(max=end - 1)
-
-
-def _by_length(order: LongArray, lengths: LongArray, max_tokens: int) -> Iterator[LongArray]:
-    """Runs of an order by length with at most `max_tokens` tokens, padding included."""
-    start = 0
-    while start < len(order):
-        longest = lengths[order[start:]]
-        tokens = longest * np.arange(1, len(longest) + 1)
-        number = max(1, int(np.searchsorted(tokens, max_tokens, side="right")))
-        yield order[start : start + number]
-        start += number

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from isoglot.errors import IsoglotError
-from isoglot.evaluation.settings import Aligner, FeatureConfig
+from isoglot.evaluation.settings import Aligner, EncodeType, FeatureConfig
 from isoglot.ranges import Range, check_ranges
-
-EncodeType = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

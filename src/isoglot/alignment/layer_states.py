@@ -18,7 +18,7 @@ from isoglot.evaluation.embed import pad_rows
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from isoglot.alignment.config import EncodeType
+    from isoglot.evaluation.settings import EncodeType
     from isoglot.models.encoder import Encoder, States
     from isoglot.types import Rows
 

@@ -151,8 +151,8 @@ def align(
 def _config(
     aligner: str, encode_type: str, layer: int | None, threshold: float, *, with_languages: bool
 ) -> AlignConfig:
-    from isoglot.alignment.config import AlignConfig, EncodeType
-    from isoglot.evaluation.settings import Aligner
+    from isoglot.alignment.config import AlignConfig
+    from isoglot.evaluation.settings import Aligner, EncodeType
 
     checked: dict[str, Any] = {
         "aligner": (aligner, get_args(Aligner)),

@@ -90,7 +90,8 @@ def mine(
     out. A GPU is used if there is one. Interrupted, the same command continues.
     """
     from isoglot.cli.console import StageProgress, disable_progress_bars
-    from isoglot.mining.config import EncodeType, Index, MineConfig, VectorType
+    from isoglot.evaluation.settings import EncodeType
+    from isoglot.mining.config import Index, MineConfig, VectorType
     from isoglot.mining.mine import mine as mine_pairs
     from isoglot.progress import duration
 

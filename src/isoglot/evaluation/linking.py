@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from isoglot.results import Score
     from isoglot.tasks.examples import EntityQuery
 
-_OBJECTIVES = {"entity-linking": "entity", "object-entailment": "entailment"}
+OBJECTIVES = {"entity-linking": "entity", "object-entailment": "entailment"}
 """Task -> the objective that trains it."""
 _BLOCK = 512
 """Queries that are compared with all candidates at a time."""
@@ -95,7 +95,7 @@ class _Linking:
 
     def heads(self) -> TrainedHeads | None:
         """The trained heads, if the model folder has them."""
-        head = self.job.heads.get(_OBJECTIVES.get(self.job.task.name, ""))
+        head = self.job.heads.get(OBJECTIVES.get(self.job.task.name, ""))
         if head is None:
             return None
         if "classified" in head.settings:

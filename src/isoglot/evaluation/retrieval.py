@@ -144,6 +144,7 @@ def _exported(job: ScoringJob, texts: list[str], language: str) -> Tensor:
         first_token=is_first_token,
         layers=[last],
         language=language,
+        encode_type=job.settings.encode_type,
         note=job.tell,
     )
     return _centered(job.exported(pooled)[None], job)[0]
@@ -165,6 +166,7 @@ def embed_sides(
             first_token=first_token,
             layers=layers,
             language=language,
+            encode_type=job.settings.encode_type,
             note=job.tell,
         )
         for side, language in zip(texts, job.languages, strict=True)

@@ -9,6 +9,7 @@ from isoglot.ranges import Range, check_ranges
 
 Aligner = Literal["transport", "entropic", "argmax", "itermax", "softmax"]
 Pooling = Literal["mean", "cls"]
+EncodeType = Literal["float32", "bfloat16"]
 
 _LABELS = {
     ("center", True): "centred",
@@ -44,7 +45,8 @@ class FeatureConfig:
     """Probability above which the softmax aligner links two tokens, in both directions."""
     max_masks: Annotated[int | None, Range(1, 100)] = None
     """Longest answer to a cloze prompt, in tokens; none: the task's own (lama: 1, others: 5)."""
-
+    encode_type: EncodeType = "float32"
+    """Sentence vectors: type of the encoder's products; bfloat16 is meant for GPUs."""
     language_embeddings: bool = True
     """Add the language embeddings of a model that was trained with them on all tokens."""
 
@@ -62,8 +64,8 @@ class FeatureConfig:
         """The settings that a kind of task reads and that differ from the defaults, or none."""
         defaults = FeatureConfig()
         names = {
-            "retrieval": ("center", "margin"),
-            "mining": ("center", "pooling", "num_neighbors"),
+            "retrieval": ("center", "margin", "encode_type"),
+            "mining": ("center", "pooling", "num_neighbors", "encode_type"),
             "alignment": ("aligner", "encode_jointly"),
             "probe": ("max_masks",),
         }.get(kind, ())

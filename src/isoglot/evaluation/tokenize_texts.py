@@ -8,13 +8,16 @@ line of hundreds of megabytes costs nothing, then at the model's number of posit
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from isoglot.corpus.tokenization.vocabulary import max_characters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    Note = Callable[[str], None]
 
 
 def tokenize_texts(
@@ -23,16 +26,62 @@ def tokenize_texts(
     max_length: int,
     *,
     what: str = "texts",
-    note: Callable[[str], None] | None = None,
+    note: Note | None = None,
 ) -> list[list[int]]:
     """The ids of each text with special tokens, at most `max_length`; `note` hears of cut ones.
 
     `what` names the texts in the note.
     """
+    if not texts:
+        return []
+    ((_, encoded),) = tokenize_chunks(
+        tokenizer, texts, max_length, len(texts), what=what, note=note
+    )
+    return encoded
+
+
+def tokenize_chunks(
+    tokenizer: Any,
+    texts: Sequence[str],
+    max_length: int,
+    size: int,
+    *,
+    what: str = "texts",
+    note: Note | None = None,
+) -> Iterator[tuple[int, list[list[int]]]]:
+    """The ids of `size` texts at a time, with the index of the first one.
+
+    While a chunk is used, a thread tokenizes the next one; tokenizers release Python's lock. `note`
+    hears of cut texts after the last chunk.
+    """
+    starts = range(0, len(texts), size)
+    cut: list[int] = []
+    with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as thread:
+
+        def tokenize(start: int) -> Future[tuple[list[list[int]], list[int]]]:
+            return thread.submit(_tokenize, tokenizer, texts[start : start + size], max_length)
+
+        ahead = tokenize(0)
+        for start in starts:
+            encoded, too_long = ahead.result()
+            if start + size < len(texts):
+                ahead = tokenize(start + size)
+            cut += [start + number for number in too_long]
+            yield start, encoded
+    if cut and note is not None:
+        note(
+            f"{len(cut):,} of {len(texts):,} {what} (the first is number {cut[0] + 1:,}) are "
+            f"longer than the model's {max_length} positions: they are cut there."
+        )
+
+
+def _tokenize(
+    tokenizer: Any, texts: Sequence[str], max_length: int
+) -> tuple[list[list[int]], list[int]]:
+    """The ids of each text, and the indices of texts that were cut."""
     limit = max_characters(tokenizer, max_length)
     shortened = [text[:limit] for text in texts]
-    # verbose: transformers warns of long texts, which are cut below
-    encoded: list[list[int]] = tokenizer(shortened, verbose=False)["input_ids"]
+    encoded = _all_ids(tokenizer, shortened)
     too_long = [
         number
         for number, (text, ids) in enumerate(zip(texts, encoded, strict=True))
@@ -44,13 +93,21 @@ def tokenize_texts(
         )["input_ids"]
         for number, ids in zip(too_long, again, strict=True):
             encoded[number] = ids
-        if note is not None:
-            note(
-                f"{len(too_long):,} of {len(texts):,} {what} (the first is number "
-                f"{too_long[0] + 1:,}) are longer than the model's {max_length} positions: they "
-                "are cut there."
-            )
-    return encoded
+    return encoded, too_long
+
+
+def _all_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+    """The ids of each text, however long, with special tokens.
+
+    transformers converts masks and token types of each text to Python lists besides, which takes
+    longer than tokenizing. It is called for one text, and so sets the library's options.
+    """
+    # verbose: transformers warns of long texts, which are cut later
+    first: list[list[int]] = tokenizer(texts[:1], verbose=False)["input_ids"]
+    if not tokenizer.is_fast:
+        return [*first, *tokenizer(texts[1:], verbose=False)["input_ids"]] if texts[1:] else first
+    rest = tokenizer.backend_tokenizer.encode_batch_fast(texts[1:])
+    return [*first, *(encoding.ids for encoding in rest)]
 
 
 def tokenize_words(tokenizer: Any, words: Sequence[str]) -> list[list[int]]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
+from isoglot.batching.length_batches import batches_by_length, cpu_batch_tokens
 from isoglot.errors import ModelError
 from isoglot.languages import language_sides
 from isoglot.models.attention import attention_kernels
+from isoglot.models.cpu_memory import keep_freed_memory
 from isoglot.models.finite import is_finite
 
 if TYPE_CHECKING:
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
     from isoglot.finetuning.head import Logits, TaskHead, Window
 
-_TOKENS_PER_BATCH = 16_384
+_GPU_BATCH_TOKENS = 16_384
 
 
 def predict(
@@ -42,9 +45,13 @@ def run_model(
     logits: dict[int, Logits] = {}
     was_training = model.training
     model.eval()
+    max_tokens = _GPU_BATCH_TOKENS
+    if model.device.type == "cpu":
+        keep_freed_memory()
+        max_tokens = cpu_batch_tokens()
     try:
         with attention_kernels("sdpa"):
-            for batch in _batches_by_length(windows):
+            for batch in _batches_by_length(windows, max_tokens):
                 tensors = head.collate([windows[index] for index in batch])
                 output = model(**{name: t.to(model.device) for name, t in tensors.items()})
                 outputs = [output[name].float().cpu() for name in head.output_names]
@@ -60,12 +67,7 @@ def run_model(
     return windows, [logits[index] for index in range(len(windows))]
 
 
-def _batches_by_length(windows: Sequence[Window]) -> list[list[int]]:
+def _batches_by_length(windows: Sequence[Window], max_tokens: int) -> list[list[int]]:
     lengths = [sum(len(s["input_ids"]) for s in window.sequences) for window in windows]
-    batches: list[list[int]] = []
-    for index in sorted(range(len(windows)), key=lengths.__getitem__):
-        # sorted: the newest window is the longest, and the others are padded to its length
-        if not batches or (len(batches[-1]) + 1) * lengths[index] > _TOKENS_PER_BATCH:
-            batches.append([])
-        batches[-1].append(index)
-    return batches
+    batches = batches_by_length(np.array(lengths, np.int64), max_tokens)
+    return [batch.tolist() for batch in batches]

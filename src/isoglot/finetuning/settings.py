@@ -115,6 +115,8 @@ class FinetuneConfig:
     """Add the language embeddings of a model that was trained with them on all tokens."""
     precision: Literal["auto", "float32", "bf16"] = "auto"
     """Arithmetic; auto: bf16 on a GPU that supports it, float32 elsewhere."""
+    cuda_graphs: bool = False
+    """On a GPU, replay the kernels of a step from CUDA graphs: faster where batches are small."""
 
     def __post_init__(self) -> None:
         check_ranges(self)

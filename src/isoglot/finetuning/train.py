@@ -1,6 +1,8 @@
 """One training with transformers' Trainer: batch order, learning rates by layer, epoch selection.
 
-- Batches: shuffled in each epoch; pairs of code-switched windows stay together.
+- Batches: shuffled in each epoch; pairs of code-switched windows stay together. On a CPU a batch is
+  computed in parts of similar lengths (`length_groups`), with the same loss and gradient.
+- Words: embeddings of tokens that the training data lacks are left out (`trained_rows`).
 - Learning rates: layer-wise decay from the head down (ERNIE-M's fine-tuning, after ELECTRA).
 - Selection: the epoch with the best dev score is restored. The rule is part of the result, because
   it changes published scores. `source-dev` uses dev data of the training languages, which a user
@@ -10,8 +12,8 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,14 +24,19 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 from typing_extensions import override
 
 from isoglot.atomic import write_errors
+from isoglot.batching.length_batches import cpu_batch_tokens
 from isoglot.errors import ModelError
+from isoglot.finetuning.graphed_step import GraphedStep
+from isoglot.finetuning.length_groups import length_groups
+from isoglot.finetuning.loss import batch_loss
+from isoglot.finetuning.parameter_groups import parameter_groups
+from isoglot.finetuning.trained_rows import TrainedRows, token_ids
 from isoglot.models.attention import attention_kernels
+from isoglot.models.cpu_memory import keep_freed_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
-
-    from torch import nn
 
     from isoglot.finetuning.head import TaskHead, Window
     from isoglot.finetuning.settings import FinetuneConfig
@@ -55,18 +62,27 @@ def train(
     steps = math.ceil(len(batches) / accumulation) * settings.epochs
     warmup = settings.warmup_steps
     warmup = round(settings.warmup_ratio * steps) if warmup is None else warmup
-    trainer = _Trainer(
-        model,
-        _training_arguments(settings, seed=seed, scratch=scratch, warmup_steps=warmup),
-        settings=settings,
-        batches=batches,
-        train_dataset=list(windows),
-        data_collator=head.collate,
-        callbacks=[_EpochCallback(best, progress)],
-    )
-    trainer.remove_callback(PrinterCallback)
-    with attention_kernels("sdpa"):
+    arguments = _training_arguments(settings, seed=seed, scratch=scratch, warmup_steps=warmup)
+    model.to(arguments.device)
+    rows: TrainedRows | None = None
+    if TrainedRows.are_possible(model):
+        rows = TrainedRows(model, token_ids(windows, head.tokenizer.pad_token_id))
+    if arguments.device.type == "cpu":
+        keep_freed_memory()
+    with rows or nullcontext(), attention_kernels("sdpa"):
+        trainer = _Trainer(
+            model,
+            arguments,
+            settings=settings,
+            batches=batches,
+            rows=rows,
+            train_dataset=list(windows),
+            data_collator=head.collate,
+            callbacks=[_EpochCallback(best, progress, rows)],
+        )
+        trainer.remove_callback(PrinterCallback)
         trainer.train()
+        trainer.check_loss()
     best.restore(model)
 
 
@@ -80,15 +96,21 @@ class _Trainer(Trainer):
         *,
         settings: FinetuneConfig,
         batches: PairedBatchSampler,
+        rows: TrainedRows | None,
         **others: Any,
     ) -> None:
-        self._settings, self._batches = settings, batches
+        self._settings, self._batches, self._rows = settings, batches, rows
+        self._unchecked: tuple[int, float, torch.Tensor] | None = None
+        self._graphed: GraphedStep | None = None
         super().__init__(model, arguments, **others)
 
     @override
     def get_train_dataloader(self) -> Any:
         loader: DataLoader[Window] = DataLoader(
-            self.train_dataset, batch_sampler=self._batches, collate_fn=self.data_collator
+            self.train_dataset,
+            batch_sampler=self._batches,
+            collate_fn=self.data_collator,
+            pin_memory=self.args.device.type == "cuda",
         )
         return self.accelerator.prepare(loader)
 
@@ -98,28 +120,68 @@ class _Trainer(Trainer):
             parameter_groups(self.model, self._settings),
             betas=self._settings.betas,
             eps=self._settings.eps,
+            fused=True,
         )
+        if self._rows is not None:
+            self._rows.follow(optimizer)
         self.optimizer = optimizer
         return optimizer
 
     @override
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
-        loss = super().training_step(model, inputs, num_items_in_batch)
+        del num_items_in_batch  # a loss is the mean of its micro-batch
+        model.train()
+        inputs = self._prepare_inputs(inputs)
+        on_cpu = self.args.device.type == "cpu"
+
+        def passes(part: Any, share: float = 1.0) -> torch.Tensor:
+            with self.compute_loss_context_manager():
+                loss = batch_loss(model, part) * share
+            self.accelerator.backward(loss / self.current_gradient_accumulation_steps)
+            return loss.detach()
+
+        if on_cpu:
+            parts = length_groups(inputs, cpu_batch_tokens())
+            loss = torch.stack([passes(*part) for part in parts]).sum()
+        elif self._settings.cuda_graphs:
+            if self._graphed is None:
+                trained = [weight for weight in model.parameters() if weight.requires_grad]
+                self._graphed = GraphedStep(passes, trained, self.model.config.pad_token_id or 0)
+            loss = self._graphed(inputs, self.current_gradient_accumulation_steps)
+        else:
+            loss = passes(inputs)
+        if not on_cpu:
+            # the GPU has done the step before: to read its loss does not wait for this one
+            self.check_loss()
+        rate = max(group["lr"] for group in self.optimizer.param_groups)
+        self._unchecked = self.state.global_step + 1, rate, loss
+        if on_cpu:
+            self.check_loss()
+        return loss / self.current_gradient_accumulation_steps
+
+    def check_loss(self) -> None:
+        """Refuse the last loss that was not checked if it is not finite."""
+        if self._unchecked is None:
+            return
+        (step, rate, loss), self._unchecked = self._unchecked, None
         if not torch.isfinite(loss):
-            rate = max(group["lr"] for group in self.optimizer.param_groups)
             raise ModelError(
-                f"The loss is {float(loss)} at step {self.state.global_step + 1} of "
+                f"The loss is {float(loss)} at step {step} of "
                 f"{self.state.max_steps} (learning rate {rate:.3g}). Set a lower learning rate "
                 f"(--set learning_rate={self._settings.learning_rate / 10:g}), or a longer warm-up."
             )
-        return loss
 
 
 class _EpochCallback(TrainerCallback):
     """Scores epochs and reports progress."""
 
-    def __init__(self, best: BestEpoch, progress: Callable[[int, int], None] | None) -> None:
-        self._best, self._progress = best, progress
+    def __init__(
+        self,
+        best: BestEpoch,
+        progress: Callable[[int, int], None] | None,
+        rows: TrainedRows | None,
+    ) -> None:
+        self._best, self._progress, self._rows = best, progress, rows
 
     @override
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -128,7 +190,8 @@ class _EpochCallback(TrainerCallback):
 
     @override
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._best.after_epoch(kwargs["model"])
+        with nullcontext() if self._rows is None else self._rows.whole():
+            self._best.after_epoch(kwargs["model"])
 
 
 def _training_arguments(
@@ -236,41 +299,3 @@ class BestEpoch:
         """Load the best weights into the model."""
         if self.epoch is not None and self.epoch < len(self.scores) - 1:
             load_model(model, str(self._file))
-
-
-_LAYER = re.compile(r"\b(?:layers?|attentions|ffns|layer_norm[12])\.(\d+)\.")
-"""Parameter names have `layer.N.`; XLM's have `attentions.N.`, `ffns.N.` and so on."""
-
-
-def parameter_groups(model: Any, settings: FinetuneConfig) -> list[dict[str, Any]]:
-    """The optimizer's groups: by depth, and matrices (with weight decay) apart from vectors.
-
-    The head has the full learning rate, the top layer the rate times the decay, the layer below it
-    the decay squared, the embeddings the lowest.
-    """
-    num_layers = int(model.config.num_hidden_layers)
-    prefix = f"{model.base_model_prefix}."
-    groups: dict[tuple[int, bool], list[nn.Parameter]] = defaultdict(list)
-    for name, weight in model.named_parameters():
-        if weight.requires_grad:
-            groups[layer_depth(name, prefix, num_layers), weight.ndim >= 2].append(weight)
-    return [
-        {
-            "params": weights,
-            "lr": settings.learning_rate * settings.layerwise_lr_decay**depth,
-            "weight_decay": settings.weight_decay if is_matrix else 0.0,
-        }
-        for (depth, is_matrix), weights in sorted(groups.items(), key=lambda item: item[0])
-    ]
-
-
-def layer_depth(name: str, prefix: str, num_layers: int) -> int:
-    """0 for the head, 1 for the top layer, `num_layers` + 1 for the embeddings."""
-    if not name.startswith(prefix):
-        return 0
-    inside = name.removeprefix(prefix)
-    numbered = _LAYER.search(inside)
-    if numbered is not None:
-        return num_layers - int(numbered[1])
-    # poolers and final norms are above the layers
-    return num_layers + 1 if "emb" in inside else 0

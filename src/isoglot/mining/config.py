@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from isoglot.evaluation.mining_strategies import Strategy
+from isoglot.evaluation.settings import EncodeType
 from isoglot.ranges import Range, check_ranges
 
 Index = Literal["auto", "exact", "faiss"]
 VectorType = Literal["float32", "float16"]
-EncodeType = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
