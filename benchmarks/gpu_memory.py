@@ -3,6 +3,9 @@
     python -m benchmarks.gpu_memory                        all configurations, a table in Markdown
     python -m benchmarks.gpu_memory --only xl xxl          those whose names begin so
     python -m benchmarks.gpu_memory --estimate             the estimates alone, without a GPU
+    python -m benchmarks.gpu_memory --only base large --regions no yes --fast
+                                                           whole models and regions compiled, with
+                                                           kernels that need not be deterministic
 
 Each configuration trains MLM on random full rows of 512 tokens, 15 % of them targets, with the
 vocabulary of XLM-R, in a process of its own, so that one that runs out of memory ends itself only.
@@ -17,6 +20,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -43,12 +47,15 @@ VOCABULARY, ROW_LENGTH, TARGETS = 250_002, 512, 77
 WARM_UP, MEASURED, MICRO_BATCHES = 3, 5, 2
 BLOCKS: dict[str, Any] = {"activation_checkpointing": "blocks"}
 LOW_BIT: dict[str, Any] = {"weights": "bf16", "moments": "int8"}
+REGIONS = {"auto": None, "yes": True, "no": False}
 CONFIGURATIONS: dict[str, tuple[str, int, dict[str, Any]]] = {
     "base": ("base", 64, {}),
     "base, recomputed": ("base", 64, BLOCKS),
     "base, int8 moments": ("base", 64, {"moments": "int8"}),
     "base, offloaded": ("base", 64, {"offload_optimizer": True}),
+    "base, 96 rows": ("base", 96, {}),
     "large": ("large", 32, {}),
+    "large, 64 rows": ("large", 64, {}),
     "large, recomputed": ("large", 64, BLOCKS),
     "large, bf16, int8": ("large", 32, LOW_BIT),
     "xl": ("xl", 8, {}),
@@ -143,8 +150,14 @@ def random_batches(config: PretrainConfig) -> Iterator[list[Batch]]:
         yield step
 
 
-def train(name: str) -> dict[str, float]:
-    """Peak memory, tokens/s and the share of the peak of a configuration."""
+def train(name: str, *, regions: bool | None, fast: bool) -> dict[str, float]:
+    """Peak memory, tokens/s and the share of the peak of a configuration.
+
+    Args:
+        name: of the configuration.
+        regions: compile regions, or the whole model; none: as a run would.
+        fast: `deterministic: false`.
+    """
     from accelerate import Accelerator
 
     from benchmarks.race import machine
@@ -153,13 +166,14 @@ def train(name: str) -> dict[str, float]:
     from isoglot.pretraining.config import LossConfig
     from isoglot.pretraining.memory_saving import save_memory
     from isoglot.pretraining.optimizer import make_optimizer
-    from isoglot.pretraining.runtime import StepSchedule, enable_determinism
+    from isoglot.pretraining.runtime import StepSchedule, compiles_regions, enable_determinism
     from isoglot.pretraining.train_module import TrainModule
     from isoglot.pretraining.train_step import StageContext, training_steps
 
     config, corpus, peak = recipe(name), nothing(), machine.matmul_peak()
     accelerator = Accelerator(mixed_precision="bf16")
-    enable_determinism()
+    if not fast:
+        enable_determinism()
     torch.manual_seed(0)
     with torch.device(accelerator.device):
         vocabulary = corpus.vocabulary
@@ -167,7 +181,9 @@ def train(name: str) -> dict[str, float]:
         module = TrainModule(encoder, {"mlm": MLM()}, corpus)
     save_memory(module, config.memory, mixed_precision="bf16")
     module.to(accelerator.device).train()
-    module.compile()
+    layers = int(encoder.model.config.num_hidden_layers)
+    config = replace(config, compile_regions=regions)
+    module.compile(regions=compiles_regions(config, layers, 1))
     steps = WARM_UP + MEASURED
     stage = StageContext(
         module=module,
@@ -220,24 +236,37 @@ def separate_peaks(optimizer: torch.optim.Optimizer) -> dict[str, int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=[""], help="names that begin so")
+    parser.add_argument("--names", nargs="*", default=[], help="these names alone")
     parser.add_argument("--estimate", action="store_true", help="no training")
+    parser.add_argument("--regions", nargs="*", choices=REGIONS, default=["auto"])
+    parser.add_argument("--fast", action="store_true", help="kernels need not be deterministic")
     parser.add_argument("--one", choices=CONFIGURATIONS, help="train one, and print JSON")
     given = parser.parse_args()
     if given.one:
-        print(json.dumps(train(given.one)))
+        print(json.dumps(train(given.one, regions=REGIONS[given.regions[0]], fast=given.fast)))
         return
     print(
-        "| | rows at a time | weights | estimate GiB | peak GiB | reserved GiB | difference "
-        "| tokens/s | share of the peak |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+        "| | rows at a time | weights | estimate GiB | peak GiB: passes, update, reserved "
+        "| difference | tokens/s | share of the peak | first step s | loss |\n"
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
     )
     for name in CONFIGURATIONS:
-        if any(name == one or name.startswith(f"{one},") or not one for one in given.only):
-            print(line(name, estimate(name), {} if given.estimate else trained(name)), flush=True)
+        if name in given.names or (not given.names and begins(name, given.only)):
+            for regions in given.regions:
+                found = {} if given.estimate else trained(name, regions, fast=given.fast)
+                shown = f"{name}{'' if regions == 'auto' else f', regions: {regions}'}"
+                print(line(shown, estimate(name), found), flush=True)
 
 
-def trained(name: str) -> dict[str, Any]:
+def begins(name: str, only: list[str]) -> bool:
+    """Is the name one of these, or does it begin with one of them and a comma?"""
+    return any(name == one or name.startswith(f"{one},") or not one for one in only)
+
+
+def trained(name: str, regions: str, *, fast: bool) -> dict[str, Any]:
     """The numbers of a configuration, trained in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.gpu_memory", "--one", name]
+    command = [sys.executable, "-m", "benchmarks.gpu_memory", "--one", name, "--regions", regions]
+    command += ["--fast"] if fast else []
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = done.stderr.strip().splitlines()
@@ -252,10 +281,10 @@ def line(name: str, needed: MemoryEstimate, found: dict[str, Any]) -> str:
     if "measured" not in found:
         return f"{start}| {found.get('error', '')} | | | | |"
     difference = needed.peak / found["measured"] - 1
+    peaks = ", ".join(f"{found[key] / 2**30:.1f}" for key in ("passes", "update", "reserved"))
     return (
-        f"{start}| {found['measured'] / 2**30:.1f} | {found['reserved'] / 2**30:.1f} "
-        f"| {100 * difference:+.1f} % | {found['tokens_per_second']:,.0f} "
-        f"| {100 * found['share']:.1f} % |"
+        f"{start}| {peaks} | {100 * difference:+.1f} % | {found['tokens_per_second']:,.0f} "
+        f"| {100 * found['share']:.1f} % | {found['first_step']:.0f} | {found['loss']:.4f} |"
     )
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from isoglot.batching.streams import STREAMS
 from isoglot.corpus.knowledge.extract import ExtractConfig
-from isoglot.corpus.knowledge.link.run import LinkConfig
+from isoglot.corpus.knowledge.link.config import LinkConfig
 from isoglot.corpus.pipeline.plan import PrepareConfig
 from isoglot.corpus.reading.registry import READERS
 from isoglot.errors import RecipeError

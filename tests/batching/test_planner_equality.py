@@ -71,9 +71,9 @@ def old_step(planner: Planner, cursor: Cursor) -> tuple[list[OldPlan], Cursor]:
     counters = np.zeros(len(mixed.components), np.int64)
     counters[: len(cursor.counters)] = cursor.counters
     drawn = cursor.draws
-    while pool.tokens.sum() < planner._wanted_tokens:
+    while pool.tokens.sum() < planner._wanted_tokens(cursor.step):
         for component in mixed.draw_components(drawn, 7):
-            if pool.tokens.sum() >= planner._wanted_tokens:
+            if pool.tokens.sum() >= planner._wanted_tokens(cursor.step):
                 break
             pool = pool.join(look_up(np.array([component]), counters[[component]]))
             counters[component] += 1
@@ -81,7 +81,7 @@ def old_step(planner: Planner, cursor: Cursor) -> tuple[list[OldPlan], Cursor]:
     is_new = np.arange(len(pool.tokens)) >= len(cursor.pending)
     order = np.lexsort([-pool.tokens, is_new])
     most = max([planner.micro_rows, *planner.num_aux_rows.values()])
-    room = np.zeros((planner.num_micro, 1 + len(planner.aux_groups), most), np.int64)
+    room = np.zeros((planner.num_micro(0), 1 + len(planner.aux_groups), most), np.int64)
     room[:, 0, : planner.micro_rows] = shape.row_length
     for name, group in planner.aux_groups.items():
         room[:, group, : planner.num_aux_rows[name]] = shape.row_length
@@ -93,12 +93,12 @@ def old_step(planner: Planner, cursor: Cursor) -> tuple[list[OldPlan], Cursor]:
         pool.lengths,
         pool.targets,
         room,
-        [limit] * planner.num_micro,
+        [limit] * planner.num_micro(0),
         shape.row_length,
     )
     owner = np.repeat(micro_of, np.diff(pool.starts))
     plans = []
-    for number in range(planner.num_micro):
+    for number in range(planner.num_micro(0)):
         own, inside = np.flatnonzero(micro_of == number), np.flatnonzero(owner == number)
         plans.append(
             OldPlan(
@@ -233,7 +233,7 @@ def test_padded_plans_are_those_of_lists(sizes, seed, number):
     cursor = Cursor()
     for _ in range(3):
         known = planner._look_up(cursor)
-        short = planner._wanted_tokens - known.pending.tokens.sum()
+        short = planner._wanted_tokens(cursor.step) - known.pending.tokens.sum()
         new = int(np.searchsorted(np.cumsum(known.following.tokens), short)) + 1
         pool = known.pending.join(known.following[: new if short > 0 else 0])
         of = planner._sizes(pool)

@@ -272,9 +272,10 @@ def test_a_recipe_that_transplants_needs_no_dictionaries_to_be_shown(corpus):
 
 def test_open_rows_are_resolved(corpus):
     recipe = load_recipe("tiny", ["batch.micro_rows=auto", "batch.rows=12"])
-    assert open_stage(recipe, corpus).micro_batches == 1
+    assert open_stage(recipe, corpus).micro_batches() == 1
     recipe = load_recipe("tiny", ["batch.micro_rows=auto", "batch.rows=34"])
-    assert open_stage(recipe, corpus).micro_batches == 17, "two rows each: 34 has no divisor of 16"
+    number = open_stage(recipe, corpus).micro_batches()
+    assert number == 17, "two rows each: 34 has no divisor of 16"
 
 
 def test_texts_of_bytes_and_word_pieces(tmp_path):

@@ -339,3 +339,30 @@ def test_only_compiled_on_a_gpu_and_asked_for_it_a_table_is_exact(
     keys = torch.tensor([1, 2])
     DeterministicEmbedding(3, 2)(keys.as_subclass(OnGPU) if on_gpu else keys)
     assert bool(asked) is (compiling and twice and on_gpu)
+
+
+# torch's own, where a graph begins with a tensor that another graph computed
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+@pytest.mark.parametrize(("architecture", "depths"), [("xlm-r", (2, 4)), ("modernbert", (3,))])
+def test_regions_compute_the_same_and_deeper_models_compile_nothing_more(architecture, depths):
+    """Layers of one kind share a graph: more layers add none."""
+    graphs = []
+    for layers in depths:
+        plain, regional = (
+            tiny_encoder(architecture, layers=layers, attention="sdpa", fuse_qkv=True).train()
+            for _ in range(2)
+        )
+        torch.compiler.reset()
+        number: list[torch.nn.Module] = []
+
+        def count(module, _examples, number=number):
+            number.append(module)
+            return module.forward
+
+        regional.compile_regions(backend=count)
+        for one, other in zip(passed(regional, 0), passed(plain, 0), strict=True):
+            assert relative(one, other) < 1e-5
+        with torch._dynamo.config.patch(error_on_recompile=True):
+            passed(regional, 1)
+        graphs.append(len(number))
+    assert len(set(graphs)) == 1

@@ -43,7 +43,7 @@ def main() -> None:
     module = splits.make_module(opened, VARIANT)
     whole = {name: weight.detach().clone() for name, weight in module.named_parameters()}
     if "compiled" in sys.argv:
-        module.compile(by_layer=True, backend="eager")
+        module.compile(regions=True, backend="eager")
     config = DistributedConfig(strategy=strategy)  # type: ignore[arg-type]
     share_module(module, config, accelerator)
     check_whole(module, whole, keep=accelerator.is_main_process)

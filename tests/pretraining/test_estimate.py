@@ -91,11 +91,11 @@ def test_a_process_without_memory_dies_alone(corpus, tmp_path, monkeypatch):
     """A real limit: allocations fail, or the process is killed, and the search goes on."""
     monkeypatch.setattr(measuring, "_SIZE_SECONDS", 0.0)
     monkeypatch.setattr(measuring, "free_memory", lambda _: 350 * 2**20)
-    monkeypatch.setattr(measuring, "_CPU_TOKENS", 256 * 96)
+    monkeypatch.setattr(measuring, "_CPU_TOKENS", 512 * 96)
     one = replace(driver.config(), stages=driver.config().stages[:1])
-    config = replace(one, batch=BatchConfig(rows=256, micro_rows="auto", row_length=96))
+    config = replace(one, batch=BatchConfig(rows=512, micro_rows="auto", row_length=96))
     found = find_micro_rows(config, corpus, folder=tmp_path)
-    assert found.number < 256
+    assert found.number < 512
     assert "do not fit the memory" in found.reason
     monkeypatch.setattr(measuring, "free_memory", lambda _: 2**20)
     with pytest.raises(DoesNotFitError):

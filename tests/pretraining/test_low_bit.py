@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import builtins
 import copy
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from isoglot.errors import IsoglotError
 from isoglot.pretraining import low_bit
-from isoglot.pretraining.low_bit import LowBitAdamW, block_size, moment_bytes, moment_type
+from isoglot.pretraining.low_bit import (
+    LowBitAdamW,
+    block_size,
+    moment_bytes,
+    moment_type,
+    part_values,
+    row_parts,
+)
 from isoglot.pretraining.memory_config import MemoryConfig
 from isoglot.pretraining.optimizer import (
     OptimizerConfig,
@@ -118,8 +128,45 @@ def test_rows_have_the_same_moments_wherever_they_are() -> None:
     assert torch.equal(whole, torch.cat(list(parts)))
 
 
-def test_small_updates_of_bf16_weights_are_not_lost() -> None:
+@pytest.mark.parametrize("moments", ["float32", "bf16", "int8"])
+def test_updates_in_parts_are_the_update_of_the_whole_weight(
+    monkeypatch: pytest.MonkeyPatch, moments: Any
+) -> None:
+    def after_steps(values: int) -> tuple[list[nn.Parameter], dict[str, Tensor]]:
+        monkeypatch.setattr(low_bit, "PART_VALUES", values)
+        weights = weights_of()
+        optimizer = make_optimizer(weights, CONFIG, MemoryConfig(moments=moments))
+        for step in range(3):
+            gradients(step, weights)
+            optimizer.step()
+        return weights, optimizer.state[weights[0]]
+
+    (whole, state), (parts, state_of_parts) = after_steps(2**26), after_steps(5 * 512)
+    assert all(map(torch.equal, whole, parts))
+    assert all(torch.equal(value, state_of_parts[name]) for name, value in state.items())
+
+
+@given(shape=st.lists(st.integers(0, 40), min_size=0, max_size=3), values=st.integers(1, 300))
+def test_parts_are_whole_rows_and_every_row_once(shape: list[int], values: int) -> None:
+    size = torch.Size(shape)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(low_bit, "PART_VALUES", values)
+        parts, largest = list(row_parts(size)), part_values(size)
+    if not shape:
+        assert parts == [slice(None)]
+        assert largest == 1
+        return
+    rows = [row for part in parts for row in range(shape[0])[part]]
+    assert rows == list(range(shape[0]))
+    width = math.prod(shape[1:])
+    numbers = [width * len(range(shape[0])[part]) for part in parts]
+    assert largest == max(numbers, default=0)
+    assert largest <= max(values, width)
+
+
+def test_small_updates_of_bf16_weights_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounded to the nearest, 1 - 1e-4 is 1 in bf16, and no weight would ever move."""
+    monkeypatch.setattr(low_bit, "PART_VALUES", 100 * 512)  # three parts
     weight = nn.Parameter(torch.ones(256, 512, dtype=torch.bfloat16))
     config = OptimizerConfig(learning_rate=1e-4, weight_decay=0.0)
     optimizer = make_optimizer([weight], config, MemoryConfig(weights="bf16"), seed=3)
@@ -128,6 +175,8 @@ def test_small_updates_of_bf16_weights_are_not_lost() -> None:
         optimizer.step()
     moved = 1 - weight.detach().double()
     assert moved.mean().item() == pytest.approx(20e-4, rel=0.05)
+    # each part has random bits of its own
+    assert not torch.equal(weight[:86], weight[86:172])
 
 
 def trained(

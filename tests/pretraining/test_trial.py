@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
 import torch
 
+from isoglot.batching.loader import LoaderConfig
 from isoglot.batching.planner import BatchConfig
 from isoglot.pretraining import measuring
 from isoglot.pretraining.memory import is_out_of_memory
@@ -100,6 +102,22 @@ def test_in_batch_negatives_of_a_micro_batch_are_never_split(corpus, tmp_path, f
     ):
         measured.micro_rows()
     assert caught.value.largest == 4
+
+
+def test_a_trial_process_takes_batches_from_loader_workers(corpus, tmp_path):
+    """Workers are forked while a thread of the process waits for its next request."""
+    config = one_stage(driver.config(batch=replace(ROWS, rows=4)))
+    config = replace(config, loader=LoaderConfig(num_workers=1))
+    process = TrialProcess(spec(config, corpus, tmp_path), torch.device("cpu"))
+    hung = threading.Timer(90, process.close)
+    hung.start()
+    try:
+        found = process.size(2, 0.0)
+    finally:
+        hung.cancel()
+        process.close()
+    assert found is not None, "no answer after 90 s"
+    assert found.tokens_per_second > 0
 
 
 def test_errors_of_allocators_are_known():

@@ -29,7 +29,7 @@ from torch.utils.data import DataLoader, Sampler
 from isoglot.batching.builder import BatchBuilder
 from isoglot.batching.mixture import Mixture, OpenStream
 from isoglot.batching.padded import PaddedBatchBuilder, build_planner, uses_padding
-from isoglot.batching.schedules import StageSchedules, with_highest_rate
+from isoglot.batching.schedules import BatchWarmup, StageSchedules, with_highest_rate
 from isoglot.errors import IsoglotError, RecipeError
 from isoglot.ranges import Range, check_ranges
 from isoglot.types import Cursor
@@ -126,14 +126,15 @@ class Loader:
         self.rank, self.world = rank, world
         self.workers = workers or LoaderConfig()
         self.pin_memory = pin_memory
-        check_shape(shape, world, streams)
+        warmup = None if schedules is None else schedules.batch_warmup
+        check_shape(shape, world, streams, warmup)
         streams = with_highest_rate(streams, schedules)
         tokens = shape.micro_batch_rows * shape.row_length
         steps = 1 if schedules is None else schedules.steps
         self.mixture = Mixture(streams, seed=seed, stage=stage, steps=steps)
         padded = uses_padding(streams)
         capacity = _target_capacity(self.mixture, tokens) if pad_targets and not padded else None
-        self.planner = build_planner(self.mixture, shape, target_capacity=capacity)
+        self.planner = build_planner(self.mixture, shape, target_capacity=capacity, warmup=warmup)
         self.builder = (PaddedBatchBuilder if padded else BatchBuilder)(
             self.mixture,
             corpus.vocabulary,
@@ -150,8 +151,10 @@ class Loader:
         """This process's micro-batches of each step that follows a cursor, without end."""
         cursors: deque[Cursor] = deque()
         batches = self._load(self._plans(cursor, cursors))
+        number = cursor.step
         while True:
-            step = [next(batches) for _ in range(self.planner.num_micro // self.world)]
+            own = self.planner.num_micro(number) // self.world
+            step, number = [next(batches) for _ in range(own)], number + 1
             following = cursors.popleft()
             yield [replace(batch, cursor=following) for batch in step]
 
@@ -234,8 +237,13 @@ def worker_note(config: LoaderConfig, num_processes: int, *, on_gpu: bool = Fals
     )
 
 
-def check_shape(shape: BatchConfig, world: int, streams: tuple[OpenStream, ...]) -> None:
-    """A step must divide evenly, and a micro-batch hold all sequences of any one draw."""
+def check_shape(
+    shape: BatchConfig,
+    world: int,
+    streams: tuple[OpenStream, ...],
+    warmup: BatchWarmup | None = None,
+) -> None:
+    """Every step must divide evenly, and a micro-batch hold all sequences of any one draw."""
     micro_rows = shape.micro_batch_rows
     if shape.rows % (micro_rows * world):
         raise RecipeError(
@@ -243,6 +251,14 @@ def check_shape(shape: BatchConfig, world: int, streams: tuple[OpenStream, ...])
             f"rows on {world} process{'es' if world > 1 else ''}. Choose batch.rows as a multiple "
             f"of batch.micro_rows × processes = {micro_rows * world}."
         )
+    if warmup is not None:
+        warmup.check(shape.rows)
+        if warmup.start_rows % (micro_rows * world) or warmup.step_size % (micro_rows * world):
+            raise RecipeError(
+                f"batch_warmup: start_rows = {warmup.start_rows} and increment = "
+                f"{warmup.step_size} must be multiples of batch.micro_rows × processes = "
+                f"{micro_rows * world}."
+            )
     for stream in streams:
         if stream.slices and (number := int(stream.in_main_rows().sum())) > micro_rows:
             raise RecipeError(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from isoglot.batching.draws import DrawPool
     from isoglot.batching.mixture import Mixture, NamedObjectives, OpenStream
     from isoglot.batching.planner import BatchConfig, MicroBatchPlan
+    from isoglot.batching.schedules import BatchWarmup
     from isoglot.objectives.base import Objective
     from isoglot.types import Example, IntArray, Rng
 
@@ -46,27 +47,41 @@ def uses_padding(streams: Iterable[OpenStream]) -> bool:
     return any(one.uses_decoder for stream in streams for _, one in stream.objectives)
 
 
-def build_planner(mixture: Mixture, shape: BatchConfig, *, target_capacity: int | None) -> Planner:
+def build_planner(
+    mixture: Mixture,
+    shape: BatchConfig,
+    *,
+    target_capacity: int | None,
+    warmup: BatchWarmup | None = None,
+) -> Planner:
     """The planner that a mixture's objectives need: packed or padded."""
     kind = PaddedPlanner if uses_padding(mixture.streams) else Planner
-    return kind(mixture, shape, target_capacity=target_capacity)
+    return kind(mixture, shape, target_capacity=target_capacity, warmup=warmup)
 
 
 class PaddedPlanner(Planner):
     """Plans micro-batches of sequences of similar length."""
 
     def __init__(
-        self, mixture: Mixture, shape: BatchConfig, *, target_capacity: int | None
+        self,
+        mixture: Mixture,
+        shape: BatchConfig,
+        *,
+        target_capacity: int | None,
+        warmup: BatchWarmup | None = None,
     ) -> None:
-        super().__init__(mixture, shape, target_capacity=target_capacity)
+        super().__init__(mixture, shape, target_capacity=target_capacity, warmup=warmup)
         self._budget = shape.micro_batch_rows * shape.row_length
-        self._wanted_tokens = max(self._wanted_tokens, _MICRO_BATCHES_AHEAD * self._budget)
         self._kinds = [
             _sequence_kinds(one.objectives, one.sample_sizes(1)) for one in mixture.components
         ]
 
     @override
-    def _place(self, pool: DrawPool, order: LongArray) -> Placement:
+    def _wanted_tokens(self, step: int) -> float:
+        return max(super()._wanted_tokens(step), _MICRO_BATCHES_AHEAD * self._budget)
+
+    @override
+    def _place(self, pool: DrawPool, order: LongArray, num_micro: int) -> Placement:
         sizes = self._sizes(pool)
         longest = sizes[:, [1, 3]].max(axis=1)
         by_length = ascending_order(longest.max(initial=0) - longest)
@@ -79,7 +94,7 @@ class PaddedPlanner(Planner):
         # buckets with the oldest draws first, so that no draw is pending forever; the last bucket,
         # which is not full, at the end
         full = np.argsort(np.minimum.reduceat(by_length, starts)[:-1], kind="stable")
-        buckets = np.append(full, len(ends) - 1)[: self.num_micro]
+        buckets = np.append(full, len(ends) - 1)[:num_micro]
         micro_batches = np.full(len(pool.components), -1, np.int64)
         for number, bucket in enumerate(buckets.tolist()):
             micro_batches[by_length[starts[bucket] : ends[bucket]]] = number

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from isoglot.batching.mixture import Component, Mixture
+    from isoglot.batching.schedules import BatchWarmup
 
 _NO_LIMIT = 2**62
 _DRAWS_PER_LOOKUP = 2048
@@ -96,13 +97,16 @@ class Planner:
     """Plans the steps of one stage. A plan depends on its cursor alone; look-ups are cached."""
 
     def __init__(
-        self, mixture: Mixture, shape: BatchConfig, *, target_capacity: int | None
+        self,
+        mixture: Mixture,
+        shape: BatchConfig,
+        *,
+        target_capacity: int | None,
+        warmup: BatchWarmup | None = None,
     ) -> None:
+        """`warmup`: fewer rows in the first steps."""
         self.mixture, self.shape, self.micro_rows = mixture, shape, shape.micro_batch_rows
-        self.num_micro = shape.rows // self.micro_rows
-        self.target_capacity = target_capacity
-        tokens = shape.rows * shape.row_length
-        self._wanted_tokens = tokens * (1 + shape.lookahead) + 2 * shape.row_length
+        self.target_capacity, self._warmup = target_capacity, warmup
         self._known: _KnownDraws | None = None
         with_aux = (
             name
@@ -113,6 +117,21 @@ class Planner:
         self.aux_groups = {name: number for number, name in enumerate(dict.fromkeys(with_aux), 1)}
         self.num_aux_rows = self._count_aux_rows()
         self._lookup = DrawLookup(mixture, self.aux_groups)
+
+    def num_micro(self, step: int) -> int:
+        """Micro-batches of a step of the stage, from 0, on all processes together."""
+        rows = self.shape.rows
+        return (rows if self._warmup is None else self._warmup.at(step, rows)) // self.micro_rows
+
+    def num_rows(self, steps: int) -> int:
+        """Rows of the first steps of the stage together."""
+        rows = self.shape.rows
+        return rows * steps if self._warmup is None else self._warmup.total(steps, rows)
+
+    def _wanted_tokens(self, step: int) -> float:
+        """Tokens of the draws that a step chooses from."""
+        tokens = self.num_micro(step) * self.micro_rows * self.shape.row_length
+        return tokens * (1 + self.shape.lookahead) + 2 * self.shape.row_length
 
     def steps(
         self, cursor: Cursor, *, rank: int = 0, world: int = 1
@@ -129,7 +148,8 @@ class Planner:
         Micro-batch m belongs to process m mod world.
         """
         known = self._look_up(cursor)
-        short = self._wanted_tokens - known.pending.tokens.sum()
+        num_micro = self.num_micro(cursor.step)
+        short = self._wanted_tokens(cursor.step) - known.pending.tokens.sum()
         new = 0
         if short > 0:
             new = int(np.searchsorted(np.cumsum(known.following.tokens), short)) + 1
@@ -138,7 +158,7 @@ class Planner:
         # pending draws first; of each kind, the longest first
         shorter = pool.tokens.max(initial=0) - pool.tokens
         old, fresh = ascending_order(shorter[:num_pending]), ascending_order(shorter[num_pending:])
-        placement = self._place(pool, np.concatenate([old, num_pending + fresh]))
+        placement = self._place(pool, np.concatenate([old, num_pending + fresh]), num_micro)
         unplaced = placement.micro_batches < 0
         assert not unplaced.all(), "a step that places nothing would never end"
         counters = self._counters_of(cursor, pool.components[num_pending:])
@@ -155,11 +175,12 @@ class Planner:
             pending=remaining,
             following=known.following[taken:],
         )
-        numbers = range(rank, self.num_micro, world)
+        numbers = range(rank, num_micro, world)
         return _make_plans(pool, placement, numbers, cursor=following)
 
     def single_pass(self, max_examples: int) -> Iterator[MicroBatchPlan]:
         """Every example of every component once, at most `max_examples` each: for validation."""
+        num_micro = self.shape.rows // self.micro_rows
         numbers = [min(max_examples, one.num_examples) for one in self.mixture.components]
         components = np.repeat(np.arange(len(numbers)), numbers)
         counters = np.concatenate([np.arange(number) for number in numbers])
@@ -168,10 +189,10 @@ class Planner:
             window = min(len(components), self.shape.rows * self.shape.row_length // 2)
             pool = self._lookup(components[:window], counters[:window])
             shorter = pool.tokens.max(initial=0) - pool.tokens
-            placement = self._place(pool, ascending_order(shorter))
+            placement = self._place(pool, ascending_order(shorter), num_micro)
             unplaced = placement.micro_batches < 0
             assert not unplaced.all(), "a pass that places nothing would never end"
-            plans = _make_plans(pool, placement, range(self.num_micro))
+            plans = _make_plans(pool, placement, range(num_micro))
             yield from (plan for plan in plans if len(plan.draws.components))
             components = np.concatenate([pool.components[unplaced], components[window:]])
             counters = np.concatenate([pool.counters[unplaced], counters[window:]])
@@ -186,13 +207,14 @@ class Planner:
                 pending=self._lookup(*draw_numbers(cursor.pending)),
                 following=self._lookup(none, none),
             )
+        wanted = self._wanted_tokens(cursor.step)
         while True:
             tokens = int(known.pending.tokens.sum() + known.following.tokens.sum())
-            if tokens >= self._wanted_tokens:
+            if tokens >= wanted:
                 break
             counters = self._counters_of(cursor, known.following.components)
             first = cursor.draws + len(known.following.components)
-            short = int((self._wanted_tokens - tokens) / self.mixture.tokens_per_draw)
+            short = int((wanted - tokens) / self.mixture.tokens_per_draw)
             components = self.mixture.draw_components(
                 first, max(short, _DRAWS_PER_LOOKUP), step=cursor.step
             )
@@ -235,10 +257,10 @@ class Planner:
             for one in (mixture.probabilities, mixture.last_probabilities)
         )
 
-    def _place(self, pool: DrawPool, order: LongArray) -> Placement:
+    def _place(self, pool: DrawPool, order: LongArray, num_micro: int) -> Placement:
         """A micro-batch for each draw, as long as there is room, and the places of sequences."""
         max_rows = max([self.micro_rows, *self.num_aux_rows.values()])
-        room = np.zeros((self.num_micro, 1 + len(self.aux_groups), max_rows), np.int64)
+        room = np.zeros((num_micro, 1 + len(self.aux_groups), max_rows), np.int64)
         room[:, 0, : self.micro_rows] = self.shape.row_length
         for name, group in self.aux_groups.items():
             room[:, group, : self.num_aux_rows[name]] = self.shape.row_length
@@ -250,7 +272,7 @@ class Planner:
             pool.lengths,
             pool.targets,
             room,
-            np.full(self.num_micro, targets, np.int64),
+            np.full(num_micro, targets, np.int64),
             self.shape.row_length,
         )
         return Placement(*found)

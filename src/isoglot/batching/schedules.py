@@ -4,6 +4,7 @@ A loader computes these numbers from the step of a plan. So they are the same on
 in every loader worker, and a checkpoint needs no state of them.
 
     step --MaskingRate.at--> share of the tokens that MLM and TLM mask
+    step --BatchWarmup.at--> rows of the step
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
+
+from isoglot.errors import RecipeError
 from isoglot.ranges import Range, check_ranges
 
 if TYPE_CHECKING:
@@ -53,6 +57,61 @@ class MaskingRate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BatchWarmup:
+    """Batch-size warm-up: the first steps of a stage have fewer rows.
+
+    A step has `start_rows`, later `increment` more, and so on up to `batch.rows`, each number for
+    about as many steps: Megatron-LM's `rampup-batch-size` (Narayanan et al., 2021), which counts
+    the warm-up in samples. ModernBERT (Warner et al., 2024) starts with a sixth of its rows.
+    """
+
+    start_rows: Annotated[int, Range(1, 2**17)]
+    """Rows of the stage's first step."""
+    increment: Annotated[int | None, Range(1, 2**17)] = None
+    """Rows by which a step grows; none: `start_rows`."""
+    steps: Annotated[int, Range(1, 10**7)]
+    """Steps until `batch.rows` is reached."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
+
+    @property
+    def step_size(self) -> int:
+        """Rows by which a step grows."""
+        return self.start_rows if self.increment is None else self.increment
+
+    def at(self, step: int, rows: int) -> int:
+        """Rows of a step, from 0, where `batch.rows` is `rows`."""
+        grows = (rows - self.start_rows) // self.step_size
+        return self.start_rows + self.step_size * (min(step, self.steps) * grows // self.steps)
+
+    def total(self, steps: int, rows: int) -> int:
+        """Rows of the first `steps` steps together."""
+        grows = (rows - self.start_rows) // self.step_size
+        small = np.arange(min(steps, self.steps), dtype=np.int64) * grows // self.steps
+        warm = self.start_rows * len(small) + self.step_size * int(small.sum())
+        return warm + rows * max(0, steps - self.steps)
+
+    def num_steps(self, total: float, rows: int) -> int:
+        """The steps that have about `total` rows together, at least one."""
+        missing = rows * self.steps - self.total(self.steps, rows)
+        steps = round((total + missing) / rows)
+        if steps < self.steps:
+            sizes = [self.at(step, rows) for step in range(self.steps)]
+            steps = int(np.searchsorted(np.cumsum(sizes), total)) + 1
+        return max(1, steps)
+
+    def check(self, rows: int) -> None:
+        """Refuse a warm-up that does not end at `batch.rows`."""
+        if self.start_rows > rows or (rows - self.start_rows) % self.step_size:
+            raise RecipeError(
+                f"batch_warmup: {self.start_rows} rows and {self.step_size} more at a time do not "
+                f"lead to batch.rows = {rows}. Choose start_rows and increment so that batch.rows "
+                "less start_rows is a multiple of increment."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StageSchedules:
     """The schedules of one stage, and its number of steps."""
 
@@ -60,6 +119,8 @@ class StageSchedules:
     """Optimizer steps of the stage."""
     masking_rate: MaskingRate | None = None
     """The rate of `mlm` and `tlm`; none: that of their own settings."""
+    batch_warmup: BatchWarmup | None = None
+    """Rows of the first steps; none: all steps have `batch.rows`."""
 
 
 def with_highest_rate(

@@ -59,17 +59,16 @@ class StageBatches:
         self.objectives, self._loader = objectives, loader
         self._cursors = [Cursor()]
 
-    @property
-    def micro_batches(self) -> int:
-        """Micro-batches of a step."""
-        return self._loader.planner.num_micro
+    def micro_batches(self, step: int = 1) -> int:
+        """Micro-batches of a step, from 1."""
+        return self._loader.planner.num_micro(step - 1)
 
     def micro_batch(self, step: int = 1, number: int = 0) -> BuiltBatch:
         """Micro-batch `number`, from 0, of a step of the stage, from 1."""
         if not 1 <= step <= MAX_STEP:
             raise IsoglotError(f"step {step}: choose one from 1 to {MAX_STEP:,}.")
-        if not 0 <= number < self.micro_batches:
-            last = self.micro_batches - 1
+        if not 0 <= number < self.micro_batches(step):
+            last = self.micro_batches(step) - 1
             raise IsoglotError(f"micro-batch {number}: a step has those from 0 to {last}.")
         while len(self._cursors) < step:
             self._cursors.append(self._plans(self._cursors[-1])[0].cursor)
@@ -118,7 +117,7 @@ def open_stage(
             _check_models(name, one)
     objectives = {name: _prepared(one, corpus) for name, one in chosen.items()}
     known = {**objectives_to_fit(config), **objectives}
-    shape = _with_rows(config.batch)
+    shape = _with_rows(config)
     streams = config.stages[stage].streams
     opened = open_streams(corpus, streams, known, row_length=shape.row_length)
     own = config.stages[stage]
@@ -174,10 +173,11 @@ def _prepared(objective: Objective, corpus: Corpus) -> Objective:
     return objective.prepare(corpus)
 
 
-def _with_rows(shape: BatchConfig) -> BatchConfig:
+def _with_rows(config: PretrainConfig) -> BatchConfig:
     """The shape of a step with a number of rows in place of `micro_rows: auto`; not too large."""
+    shape, unit = config.batch, config.row_unit
     if shape.micro_rows == "auto":
-        rows = next(n for n in range(min(_MICRO_ROWS, shape.rows), 0, -1) if shape.rows % n == 0)
+        rows = next(n for n in range(min(_MICRO_ROWS, unit), 0, -1) if unit % n == 0)
         shape = replace(shape, micro_rows=rows)
     for setting, rows, limit in (
         ("rows", shape.rows, MAX_STEP_TOKENS),

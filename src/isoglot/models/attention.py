@@ -4,8 +4,8 @@
 
 Reads `Rows`; gives transformers' encoders a mask: an additive (B, 1, L, L) tensor for SDPA and
 cuDNN, or a `BlockMask` for FlexAttention. Both come from one function, so they cannot differ.
-Padding sees only itself: no row of a softmax is empty. cuDNN gets no mask where every row is one
-whole sequence: reading a mask takes a third of its time.
+Padding sees only itself: no row of a softmax is empty. SDPA and cuDNN get no mask where every row
+is one whole sequence: reading a mask takes a third of cuDNN's time.
 
 Encoders with local layers (ModernBERT) take one mask for each layer type. Their window is measured
 on `positions` between tokens of one role and is not applied between roles: a slot of a translation
@@ -81,7 +81,7 @@ def build_masks(
     """
     size = rows.ids.shape
     kinds = set(getattr(config, "layer_types", None) or ())
-    if implementation == "cudnn" and rows.unmasked and LOCAL_LAYER not in kinds:
+    if implementation != "flex" and rows.unmasked and LOCAL_LAYER not in kinds:
         return torch.zeros(NO_MASK, dtype=dtype, device=rows.ids.device)
     # rows for cuDNN have one shape, so that one compiled form serves
     additive = _compiled(_additive_mask) if implementation == "cudnn" else _additive_mask

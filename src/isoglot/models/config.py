@@ -104,6 +104,10 @@ class ModelConfig:
     max_positions: Annotated[int, Range(8, 2**20)] = 512
     """Position embeddings of a model trained from scratch; `init_from` keeps the model's own, and
     `modern-*` have rotary positions up to 8,192 or this number."""
+    # not in `repr`, which feeds fingerprints of runs that were made before this setting
+    rope_theta: Annotated[float | None, Range(1, 1e9, above=True)] = field(default=None, repr=False)
+    """Base of the rotary positions of layers without a window, and `max_positions` of them: context
+    extension of a model of ModernBERT's or EuroBERT's kind; none: the model's own."""
     dropout: Annotated[float | None, Range(0, 1, below=True)] = None
     """Dropout of hidden states; none: the model's own. Attention dropout is always 0."""
     language_embeddings: Literal["none", "all", "slots"] = "slots"

@@ -38,6 +38,7 @@ from isoglot.models.optimizations import (
     configure_dropout,
 )
 from isoglot.models.packing_check import check_packing
+from isoglot.models.rotary import extend_context
 from isoglot.models.sharding import transformer_layers
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class Encoder(nn.Module):
         """
         settings = settings or ModelConfig(init_from=folder_or_name)
         model, attention_dropout, _, pooler = load_masked_lm(
-            folder_or_name, dropout=settings.dropout
+            folder_or_name, dropout=settings.dropout, settings=settings
         )
         check_vocabulary_size(folder_or_name, model.config.vocab_size, vocabulary_size)
         encoder = cls(model, settings, languages=languages, attention_dropout=attention_dropout)
@@ -181,6 +182,7 @@ class Encoder(nn.Module):
         cls, config: Any, settings: ModelConfig, *, languages: Sequence[str] = ()
     ) -> Encoder:
         """Create a model of a transformers config with random weights."""
+        extend_context(config, settings, settings.init_from or f"model.size: {settings.size}")
         attention_dropout = configure_dropout(config, hidden=settings.dropout)
         model = AutoModelForMaskedLM.from_config(
             config, attn_implementation=PACKED_ATTENTION, dtype=torch.float32
@@ -207,7 +209,8 @@ class Encoder(nn.Module):
             raise ModelError(
                 f"Sequences of {length} tokens do not fit this model, which has "
                 f"{self.max_positions} positions. Set batch.row_length to {self.max_positions} or "
-                "less, or raise model.max_positions of a model trained from scratch."
+                "less, raise model.max_positions of a model trained from scratch, or extend one "
+                "with rotary positions (model.rope_theta)."
             )
 
     @override
@@ -216,10 +219,11 @@ class Encoder(nn.Module):
         self.model.base_model.compile(*args, **kwargs)
         self._compiled = True
 
-    def compile_layers(self, **settings: Any) -> None:
-        """Compile embeddings and each transformer layer by itself, for layers that are sharded.
+    def compile_regions(self, **settings: Any) -> None:
+        """Compile embeddings and each transformer layer by itself, in place.
 
-        What gathers and frees their weights, hooks around `forward`, is not compiled.
+        Layers of one class share a compiled graph, so that compiling takes as long for 48 layers
+        as for one. Hooks around `forward`, which gather and free sharded weights, stay outside.
         """
         base = self.model.base_model
         others = [child for child in base.children() if not transformer_layers(child)]

@@ -6,7 +6,7 @@ neighbor of every query, and a comparison with it is false without an error.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from isoglot.errors import ModelError
 
@@ -60,11 +60,15 @@ def check_states(states: Sequence[Tensor], real: Tensor, numbers: Sequence[int])
         finite = layer.isfinite().all(dim=-1) | ~real.to(layer.device)
         rows = (~finite.all(dim=1)).nonzero()[:, 0].tolist()
         if rows:
-            raise ModelError(
-                f"The states of sentence {min(numbers[row] for row in rows) + 1} are not finite "
-                "(NaN or infinity): the model's weights are too large, or training diverged. Use "
-                "an earlier checkpoint."
-            )
+            refuse_states(min(numbers[row] for row in rows))
+
+
+def refuse_states(number: int) -> NoReturn:
+    """Raise the error for states of a sentence, by its index from 0, that are not finite."""
+    raise ModelError(
+        f"The states of sentence {number + 1} are not finite (NaN or infinity): the model's "
+        "weights are too large, or training diverged. Use an earlier checkpoint."
+    )
 
 
 def check_vectors(vectors: Tensor, what: str) -> None:

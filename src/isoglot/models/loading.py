@@ -31,6 +31,7 @@ from isoglot.models.config import SHAPES, ModelSize, Shape
 from isoglot.models.finite import check_tensors, check_weights
 from isoglot.models.model_files import check_model_files, read_tensors
 from isoglot.models.optimizations import configure_dropout
+from isoglot.models.rotary import extend_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,10 +62,17 @@ class LoadedMaskedLM(NamedTuple):
     """Weights of a pooler, which the folder has and a masked language model does not."""
 
 
-def load_masked_lm(folder_or_name: str, *, dropout: float | None) -> LoadedMaskedLM:
-    """Load a model that can run packed rows, with a dropout of hidden states; none: its own."""
+def load_masked_lm(
+    folder_or_name: str, *, dropout: float | None, settings: ModelConfig | None = None
+) -> LoadedMaskedLM:
+    """Load a model that can run packed rows, with a dropout of hidden states; none: its own.
+
+    With settings, its rotary positions are extended if these ask for it.
+    """
     config = load_config(folder_or_name)
     _check_architecture(folder_or_name, config)
+    if settings is not None:
+        extend_context(config, settings, folder_or_name)
     attention_dropout = configure_dropout(config, hidden=dropout)
     model, missing = _from_pretrained(
         AutoModelForMaskedLM, folder_or_name, config=config, attn_implementation=PACKED_ATTENTION

@@ -65,6 +65,8 @@ class ModelCard:
     """Name of the recipe; none: that of the model."""
     weights: str | None = None
     """What the weights are, where they are not those of the last step."""
+    knowledge: str | None = None
+    """Where entities, mentions and facts are from; none: there are none, or it is not known."""
 
     def render(
         self,
@@ -93,6 +95,8 @@ class ModelCard:
             ("tokens seen", f"{self.tokens_seen:,}"),
             ("recipe", f"`{self.recipe or self.name}`, with all settings in recipe.yaml"),
         ]
+        if self.knowledge is not None:
+            rows.append(("knowledge", self.knowledge))
         if self.weights is not None:
             rows.append(("weights", self.weights))
         if pooling is not None:

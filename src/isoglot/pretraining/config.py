@@ -5,6 +5,7 @@ Each part of the library owns its settings class; this file composes them.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,7 +15,7 @@ from typing_extensions import override
 from isoglot.batching.loader import LoaderConfig
 from isoglot.batching.mixture import key_of
 from isoglot.batching.planner import BatchConfig
-from isoglot.batching.schedules import MaskingRate, StageSchedules
+from isoglot.batching.schedules import BatchWarmup, MaskingRate, StageSchedules
 from isoglot.batching.streams import StreamConfig
 from isoglot.errors import RecipeError, nearest, require, require_name
 from isoglot.models.config import ExportConfig, ModelConfig
@@ -49,6 +50,8 @@ class StageConfig:
     # not in `repr`, which feeds fingerprints of runs that were made before these settings
     masking_rate: MaskingRate | None = field(default=None, repr=False)
     """The masking rate of `mlm` and `tlm` from step to step; none: that of their own settings."""
+    batch_warmup: BatchWarmup | None = field(default=None, repr=False)
+    """Batch-size warm-up: fewer rows in the first steps; none: `batch.rows` from the first on."""
 
     def __post_init__(self) -> None:
         require(self.steps is not None or self.epochs is not None, "a stage needs steps, or epochs")
@@ -62,11 +65,14 @@ class StageConfig:
         """The settings that make numbers change from step to step: nothing without them."""
         alphas = [(name, one.end_alpha) for name, one in self.streams.items()]
         found = [one for one in alphas if one[1] is not None]
-        return (*found, *((self.masking_rate,) if self.masking_rate is not None else ()))
+        others = (self.masking_rate, self.batch_warmup)
+        return (*found, *(one for one in others if one is not None))
 
     def schedules(self, steps: int) -> StageSchedules:
         """What changes from step to step of so many."""
-        return StageSchedules(steps=steps, masking_rate=self.masking_rate)
+        return StageSchedules(
+            steps=steps, masking_rate=self.masking_rate, batch_warmup=self.batch_warmup
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +145,9 @@ class PretrainConfig:
     """On a GPU, use only deterministic kernels, for exact resume."""
     compile: bool | None = None
     """Compile the encoder; none: on a GPU."""
+    compile_regions: bool | None = None
+    """Compile one transformer layer for all of them (regional compilation) in place of the whole
+    model; none: with more than 12 layers, or where FSDP shards them."""
     seed: Seed = 0
     """Random seed of the data order, masks, new weights and dropout."""
 
@@ -162,6 +171,9 @@ class PretrainConfig:
             "early_stopping: there is nothing to watch with logging.validate_every_steps: 0. Set "
             "the steps between two validations.",
         )
+        for stage in self.stages:
+            if stage.batch_warmup is not None:
+                stage.batch_warmup.check(self.batch.rows)
         if self.averaging is not None:
             self.averaging.check(self.distributed.strategy, self.memory.weights)
         optimizers = tuple(self.optimizer_in(stage) for stage in range(len(self.stages)))
@@ -171,6 +183,13 @@ class PretrainConfig:
         """Names of the objectives that a stage trains, in the order in which streams name them."""
         streams = self.stages[stage].streams.values()
         return list(dict.fromkeys(name for stream in streams for name in stream.objectives))
+
+    @property
+    def row_unit(self) -> int:
+        """The greatest number of rows that divides every step: micro-batches must divide it."""
+        warmups = (one.batch_warmup for one in self.stages if one.batch_warmup is not None)
+        parts = (part for one in warmups for part in (one.start_rows, one.step_size))
+        return math.gcd(self.batch.rows, *parts)
 
     def optimizer_in(self, stage: int) -> OptimizerConfig:
         """A stage's own optimizer settings, or else the recipe's."""
@@ -192,6 +211,7 @@ class PretrainConfig:
             *self._block_settings(),
             *((number, one.changing) for number, one in enumerate(self.stages) if one.changing),
             *((self.averaging,) if self.averaging is not None else ()),
+            *((("rope_theta", self.model.rope_theta),) if self.model.rope_theta else ()),
             *self._stopping_settings(),
             *self.memory.deciding(),
         )

@@ -263,7 +263,9 @@ def _passes(
     for number, stage in enumerate(config.stages):
         opened = open_streams(corpus, stage.streams, known, row_length=config.batch.row_length)
         mixture = Mixture(opened, seed=config.seed, stage=number)
-        planner = build_planner(mixture, config.batch, target_capacity=None)
+        planner = build_planner(
+            mixture, config.batch, target_capacity=None, warmup=stage.batch_warmup
+        )
         found += count_passes(planner, list(stage.streams), stage=number, steps=steps[number])
     return tuple(found)
 

@@ -174,7 +174,7 @@ class Exporter:
             tokens_seen=state.tokens,
             init_from=self.config.model.init_from,
             license=self.config.export.license,
-            data=tuple(data_rows(self.corpus)),
+            data=tuple(data_rows(self.corpus, knowledge=reads_knowledge(self.config))),
             scores=tuple(scores),
             steps=steps,
             weights=None if self.config.averaging is None else self.config.averaging.describe(),
@@ -208,8 +208,11 @@ def last_heldout_scores(
     return (int(last["step"]) if last else None), scores
 
 
-def data_rows(corpus: Corpus) -> Iterator[DataRow]:
-    """The training part of each language or pair of a corpus, over all sources."""
+def data_rows(corpus: Corpus, *, knowledge: bool = False) -> Iterator[DataRow]:
+    """The training part of each language or pair of a corpus, over all sources.
+
+    With `knowledge`, its mentions to train on and its descriptions besides, where it is at hand.
+    """
     from isoglot.models.model_card import DataRow
 
     found: dict[tuple[str, str], tuple[int, int]] = {}
@@ -222,6 +225,20 @@ def data_rows(corpus: Corpus) -> Iterator[DataRow]:
                 found[language, source.kind] = added
     for (language, kind), (lines, tokens) in found.items():
         yield DataRow(language, kind, lines, tokens)
+    if not (knowledge and corpus.has_knowledge):
+        return
+    for language, one in corpus.knowledge.manifest.counts.items():
+        mentions, tokens = one.mentions["train"], one.sentence_tokens["train"]
+        yield DataRow(language, "mentions of entities", mentions, tokens)
+        yield DataRow(
+            language, "descriptions of entities", one.descriptions, one.description_tokens
+        )
+
+
+def reads_knowledge(config: PretrainConfig) -> bool:
+    """Whether a stage of a run reads the knowledge of its corpus."""
+    streams = (stream for stage in config.stages for stream in stage.streams.values())
+    return any(stream.reads == "knowledge" for stream in streams)
 
 
 def _objective_heads(module: TrainModule) -> dict[str, ObjectiveHead]:

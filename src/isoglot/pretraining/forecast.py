@@ -62,7 +62,7 @@ def count_passes(
     components = planner.mixture.components
     pending = [draw.component for draw in cursor.pending]
     placed = np.array(cursor.counters) - np.bincount(pending, minlength=len(components))
-    draws = placed * (steps / planned)
+    draws = placed * (planner.num_rows(steps) / planner.num_rows(planned))
     found = []
     for number, name in enumerate(streams):
         own = [place for place, one in enumerate(components) if one.stream == number]

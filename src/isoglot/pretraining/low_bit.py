@@ -11,6 +11,9 @@ Vectors (biases, norms) and small or narrow matrices keep float32 moments.
 
 bf16 weights are rounded stochastically. The random bits of a step come from the run's seed and the
 number of the step: all processes round alike, and a resumed run rounds as it would have.
+
+A large weight is updated in parts of whole rows: the update's temporary tensors, about 24 bytes a
+value, are those of one part. For the embeddings of XLM-R XXL (1.0 B values) they would be 24 GB.
 """
 
 from __future__ import annotations
@@ -38,6 +41,8 @@ MIN_QUANTIZED = 4096
 BLOCK_SIZE, MIN_BLOCK_SIZE = 256, 32
 """Values that share a scale: as many as divide a row, at most and at least."""
 MOMENTS = ("exp_avg", "exp_avg_sq")
+PART_VALUES = 2**26
+"""Values of a weight that are updated at a time, at most, unless one row has more."""
 
 
 class PlainStateOptimizer(torch.optim.Optimizer):
@@ -118,13 +123,9 @@ class LowBitAdamW(PlainStateOptimizer):
     ) -> None:
         local = _local(weight.detach())
         assert weight.grad is not None
+        gradient = _local(weight.grad)
         rounds = local.dtype is torch.bfloat16
-        moments = [_moment(state, name, signed=name == "exp_avg") for name in MOMENTS]
-        arguments = (
-            local,
-            _local(weight.grad),
-            state["step"],
-            *moments,
+        rest = (
             None,
             torch.tensor(group["lr"], dtype=torch.float32),
             *group["betas"],
@@ -133,13 +134,17 @@ class LowBitAdamW(PlainStateOptimizer):
             True,
             rounds,
         )
-        if not rounds:
-            _update_function(local)(*arguments)
-            return
-        with torch.random.fork_rng([local.device] if local.is_cuda else []):
-            shard = _shard_number(weight)
-            torch.manual_seed(key_of(self.seed, "rounding", int(state["step"]), number, shard) >> 1)
-            _update_function(local)(*arguments)
+        seeds = int(state["step"]), number, _shard_number(weight)
+        for part, rows in enumerate(row_parts(local.shape)):
+            moments = [_moment(state, name, rows, signed=name == "exp_avg") for name in MOMENTS]
+            arguments = (local[rows], gradient[rows], state["step"], *moments, *rest)
+            if not rounds:
+                _update_function(local)(*arguments)
+                continue
+            with torch.random.fork_rng([local.device] if local.is_cuda else []):
+                of_part = (part,) if part else ()
+                torch.manual_seed(key_of(self.seed, "rounding", *seeds, *of_part) >> 1)
+                _update_function(local)(*arguments)
 
     def _new_state(self, weight: Tensor) -> dict[str, Tensor]:
         state = {"step": torch.tensor(0.0)}
@@ -155,6 +160,24 @@ class LowBitAdamW(PlainStateOptimizer):
                 dtype = torch.bfloat16 if kind == "bf16" else torch.float32
                 state[name] = _like(weight, torch.zeros_like(local, dtype=dtype))
         return state
+
+
+def row_parts(shape: torch.Size) -> Iterator[slice]:
+    """The rows of a weight in parts of `PART_VALUES` at most, all but the last of one size."""
+    if not shape:
+        yield slice(None)  # a number by itself
+        return
+    most = max(1, PART_VALUES // max(1, math.prod(shape[1:])))
+    parts = -(-shape[0] // most)
+    size = -(-shape[0] // max(1, parts)) or 1
+    for start in range(0, shape[0], size):
+        yield slice(start, start + size)
+
+
+def part_values(shape: torch.Size) -> int:
+    """Values of a weight that are updated at a time."""
+    rows = next(row_parts(shape), slice(0, 0))
+    return shape.numel() if rows.stop is None else rows.stop * math.prod(shape[1:])
 
 
 def moment_type(shape: torch.Size, memory: MemoryConfig) -> str:
@@ -180,11 +203,11 @@ def moment_bytes(shape: torch.Size, memory: MemoryConfig) -> int:
     return 2 * number * (2 if kind == "bf16" else 4)
 
 
-def _moment(state: Mapping[str, Tensor], name: str, *, signed: bool) -> Tensor:
-    """A moment as torchao reads and writes it; 8-bit ones share the memory of the state."""
+def _moment(state: Mapping[str, Tensor], name: str, rows: slice, *, signed: bool) -> Tensor:
+    """Rows of a moment as torchao reads and writes it; 8-bit ones share the state's memory."""
     if name in state:
-        return _local(state[name])
-    codes, scale = _local(state[f"{name}_codes"]), _local(state[f"{name}_scale"])
+        return _local(state[name])[rows]
+    codes, scale = _local(state[f"{name}_codes"])[rows], _local(state[f"{name}_scale"])[rows]
     found: Tensor = _torchao().OptimState8bit(
         codes, scale.view(-1), _code_values(signed, codes.device), signed, dtype=torch.float32
     )

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _CPU_SHARE, _GPU_SHARE = 0.8, 0.92
 """The share of the free memory that a trial may take: the rest is for what a run does besides."""
-_CPU_TOKENS, _GPU_TOKENS = 512, 16_384
+_CPU_TOKENS, _GPU_TOKENS = 512, 32_768
 """Tokens of the first micro-batch that is tried."""
 _SIZE_SECONDS = 2.0
 """Seconds for which a number of rows is timed, after its warm-up."""
@@ -169,7 +169,7 @@ class RunMeasurer:
         smallest = trial.smallest()
         allowed = (trial.spec.max_bytes or sys.maxsize) + trial.used_bytes
         search = Search(
-            sizes=possible_sizes(self.config.batch.rows, world, smallest),
+            sizes=possible_sizes(self.config.row_unit, world, smallest),
             run=lambda number: self._try(trial, number),
             seconds=seconds,
             max_bytes=None if on_gpu else allowed,

@@ -11,7 +11,7 @@ import torch
 
 from isoglot.models.lm_head import MULTIPLE
 from isoglot.models.sharding import transformer_layers
-from isoglot.pretraining.low_bit import moment_bytes
+from isoglot.pretraining.low_bit import moment_bytes, part_values
 from isoglot.pretraining.memory_saving import bf16_weights
 from isoglot.pretraining.muon import layer_matrices
 
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from isoglot.pretraining.config import PretrainConfig
     from isoglot.pretraining.train_module import TrainModule
 
-_UPDATE_BYTES = 8
-"""Temporary bytes a value of the largest weight while torchao updates it: both moments."""
+_UPDATE_BYTES = 24
+"""Temporary bytes a value while torchao updates a part of a weight: its gradient, moments and new
+value in float32, and random bits."""
 
 
 class ModelBytes:
@@ -59,7 +60,7 @@ class ModelBytes:
         elif config.memory.needs_torchao:
             shapes = [_part(weight.shape, parts) for weight in trained]
             self.moments = sum(moment_bytes(shape, config.memory) for shape in shapes)
-            self.update_bytes = _UPDATE_BYTES * max(shape.numel() for shape in shapes)
+            self.update_bytes = _UPDATE_BYTES * max(map(part_values, shapes))
         else:
             by_muon = config.optimizer_in(stage).name == "muon"
             matrices = layer_matrices(module) if by_muon else set()

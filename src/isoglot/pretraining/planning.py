@@ -118,7 +118,7 @@ def stored_plan(
         return None
     plan = plan if same else replace(plan, steps=None)
     # another number of processes may need a smaller number, which fits as well
-    fitting = math.gcd(plan.micro_rows, max(1, config.batch.rows // num_processes))
+    fitting = math.gcd(plan.micro_rows, max(1, config.row_unit // num_processes))
     return replace(plan, micro_rows=fitting)
 
 

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from isoglot.pretraining.train_module import TrainModule
     from isoglot.types import Batch
 
+_MAX_WHOLE_LAYERS = 12
+"""Models with more layers are compiled by regions: 24 layers, compiled whole, took 86 s (H200)."""
+
 
 def make_accelerator(config: PretrainConfig, folder: Path) -> Accelerator:
     """The accelerator of a run: device, mixed precision, and trackers that write into a folder."""
@@ -69,12 +72,22 @@ def compiles(config: PretrainConfig, device: torch.device) -> bool:
     return device.type == "cuda" and config.model.decoder is None
 
 
+def compiles_regions(config: PretrainConfig, num_layers: int, num_processes: int) -> bool:
+    """Is each transformer layer compiled by itself, rather than the whole model?"""
+    if config.distributed.shards(num_processes):
+        return True  # the hooks that gather and free a layer's weights stay outside
+    if config.compile_regions is not None:
+        return config.compile_regions
+    return num_layers > _MAX_WHOLE_LAYERS
+
+
 def compile_and_wrap(
     module: TrainModule, config: PretrainConfig, accelerator: Accelerator
 ) -> torch.nn.Module:
     """The module as the steps call it: compiled if asked, shared by several processes."""
     if compiles(config, accelerator.device):
-        module.compile(by_layer=config.distributed.shards(accelerator.num_processes))
+        layers = int(module.encoder.model.config.num_hidden_layers)
+        module.compile(regions=compiles_regions(config, layers, accelerator.num_processes))
     return share_module(module, config.distributed, accelerator)
 
 

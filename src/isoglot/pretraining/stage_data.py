@@ -163,14 +163,17 @@ def num_steps(
         assert stage.steps is not None
         return stage.steps
     opened = open_streams(corpus, stage.streams, objectives, row_length=shape.row_length)
-    check_shape(shape, 1, opened)
+    check_shape(shape, 1, opened, stage.batch_warmup)
     mixture = Mixture(opened, seed=seed, stage=number)
     planner = build_planner(mixture, shape, target_capacity=None)
     *_, last = itertools.islice(planner.steps(Cursor()), _STEPS_PLANNED)
     cursor = last[0].cursor
     draws_per_step = (cursor.draws - len(cursor.pending)) / _STEPS_PLANNED
     examples = sum(one.num_examples for one in mixture.components)
-    steps = max(1, round(stage.epochs * examples / draws_per_step))
+    full_steps = stage.epochs * examples / draws_per_step
+    steps = max(1, round(full_steps))
+    if stage.batch_warmup is not None:
+        steps = stage.batch_warmup.num_steps(full_steps * shape.rows, shape.rows)
     return steps if stage.steps is None else min(steps, stage.steps)
 
 

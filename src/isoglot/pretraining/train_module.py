@@ -198,12 +198,12 @@ class TrainModule(nn.Module):
         return states
 
     @override
-    def compile(self, *args: Any, by_layer: bool = False, **kwargs: Any) -> None:
+    def compile(self, *args: Any, regions: bool = False, **kwargs: Any) -> None:
         """Compile the encoder, and the momentum encoders that objectives hold."""
         for module in self.modules():
             if isinstance(module, Encoder):
-                if by_layer:
-                    module.compile_layers(*args, **kwargs)
+                if regions:
+                    module.compile_regions(*args, **kwargs)
                 else:
                     module.compile(*args, **kwargs)
 

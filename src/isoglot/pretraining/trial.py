@@ -298,6 +298,7 @@ def _on_trial(config: PretrainConfig, steps: tuple[int, ...]) -> PretrainConfig:
             stage,
             steps=number,
             epochs=None,
+            batch_warmup=None,
             optimizer=stage.optimizer and replace(stage.optimizer, learning_rate=0.0),
         )
         for stage, number in zip(config.stages, steps, strict=True)

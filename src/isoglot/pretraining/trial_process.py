@@ -216,9 +216,13 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)  # what libraries print is no answer
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
+    asked = os.fdopen(os.dup(0), encoding="utf-8")
+    # a loader worker closes the `sys.stdin` that it was forked with, and would wait forever for a
+    # lock that the thread held at that moment
+    sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 (for the whole process)
 
     def read() -> None:
-        for line in sys.stdin:
+        for line in asked:
             requests.put(line)
         os._exit(0)  # the run has ended, maybe in the middle of a trial
 

@@ -6,7 +6,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from typing_extensions import override
 
-from isoglot.objectives.contrast.pooling import Projection, ProjectionConfig, pool
+from isoglot.objectives.contrast.pooling import Projection, ProjectionConfig, _owners, pool
 from isoglot.types import Rows
 
 SEQUENCES = torch.tensor([[0, 0, 0, 1, 1, -1], [0, 1, 1, 1, 1, 2], [-1] * 6, [0] * 6])
@@ -39,6 +39,16 @@ def test_the_mean_is_over_all_tokens_of_the_sequence_and_no_others():
         torch.autograd.grad((pooled * weights).sum(), [states]) for pooled in (found, expected)
     )
     assert torch.allclose(one, other, rtol=1e-12)
+
+
+def test_no_number_is_added_to_by_more_than_one_sequence():
+    """Deterministic kernels add the values of one index one after the other."""
+    owners = _owners(SEQUENCES, PLACES)
+    kept = owners[owners < len(PLACES)]
+    assert kept.bincount().tolist() == [1, 2, 6, 4]
+    others = owners[owners >= len(PLACES)]
+    assert len(others.unique()) == len(others) == SEQUENCES.numel() - len(kept)
+    assert int(owners.max()) < SEQUENCES.numel()
 
 
 @pytest.mark.parametrize("how", ["cls", "mean"])

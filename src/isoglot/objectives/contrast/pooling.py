@@ -68,12 +68,12 @@ def pool(states: Tensor, rows: Rows, places: Tensor, how: Pooling) -> Tensor:
     """
     if how == "cls":
         return states.flatten(0, 1)[places]
-    owners = _owners(rows.sequences, places)
+    owners, number = _owners(rows.sequences, places), len(places)
     tokens = states.flatten(0, 1).to(torch.promote_types(states.dtype, torch.float32))
     # token by token: a copy of its row for each sequence would not fit into memory
-    sums = tokens.new_zeros(len(places) + 1, tokens.shape[1]).index_add(0, owners, tokens)
-    counts = tokens.new_zeros(len(places) + 1).index_add(0, owners, torch.ones_like(tokens[:, 0]))
-    return sums[:-1] / counts[:-1, None]
+    sums = torch.zeros_like(tokens).index_add(0, owners, tokens)
+    counts = tokens.new_zeros(len(tokens)).index_add(0, owners, torch.ones_like(tokens[:, 0]))
+    return sums[:number] / counts[:number, None]
 
 
 def pooled_states(result: ForwardResult, marker: str, how: Pooling = "cls") -> Tensor:
@@ -96,7 +96,11 @@ def _no_numbers(result: ForwardResult) -> Tensor:
 
 
 def _owners(sequences: Tensor, places: Tensor) -> Tensor:
-    """(B * L,) which of the n sequences each token belongs to; n: to none of them."""
+    """(B * L,) which of the n sequences each token belongs to; other tokens get n, n + 1, ....
+
+    Numbers of their own: with deterministic algorithms a GPU adds the values of one number one
+    after the other, and the other tokens (text beside pairs, padding) may be half of a step.
+    """
     length, number = sequences.shape[1], len(places)
     rows = torch.arange(len(sequences), device=sequences.device)[:, None]
     # a number for each sequence of the batch: a row has at most as many as tokens, and one more
@@ -104,7 +108,9 @@ def _owners(sequences: Tensor, places: Tensor) -> Tensor:
     numbers = (rows * (length + 1) + sequences + 1).flatten()
     owner_of = torch.full((len(sequences) * (length + 1),), number, device=sequences.device)
     owner_of[numbers[places]] = torch.arange(number, device=sequences.device)
-    return owner_of[numbers]
+    owners = owner_of[numbers]
+    is_other = owners == number
+    return torch.where(is_other, number - 1 + is_other.cumsum(0), owners)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
