@@ -1,0 +1,1 @@
+"""What each lever of pre-training is worth: held-out perplexity at equal GPU seconds."""
