@@ -35,6 +35,11 @@ SMALL_FILES = 6
 """Files beside the large one, a twentieth of the text each."""
 _EVERY = 0.25
 _WORDS = 50_000
+_LENGTH = 24
+"""Words of a line."""
+_WINDOW = 50_000
+_BLOCK = 10_000
+"""Lines that may be repeated, and lines generated at a time."""
 
 ON_RAY = """
 import sys
@@ -71,46 +76,60 @@ def generate(folder: Path, size: int, near_share: float, equal_share: float) -> 
     made = Generated()
     folder.mkdir(parents=True)
     for language in LANGUAGES:
-        known = words(language)
-        rng = np.random.default_rng([0, *language.encode()])
-        # lines are repeated from a window, so that memory is bounded
-        recent: list[list[str]] = []
+        text = Lines(language, near_share, equal_share, made)
         for number in range(SMALL_FILES + 1):
             share = 1 / 20 if number else 1 - SMALL_FILES / 20
             left = int(size * share / len(LANGUAGES))
             with (folder / f"{language}-{number}.txt").open("w", encoding="utf-8") as file:
                 while left > 0:
-                    left -= file.write(_line(rng, known, recent, near_share, equal_share, made))
+                    left -= file.write(text.block())
     return made
 
 
-def _line(
-    rng: np.random.Generator,
-    known: list[str],
-    recent: list[list[str]],
-    near_share: float,
-    equal_share: float,
-    made: Generated,
-) -> str:
-    made.lines += 1
-    chance, place = rng.random(), int(rng.integers(50_000))
-    if recent and chance < near_share + equal_share:
-        line = list(recent[place % len(recent)])
-        if chance < near_share:
-            # one word of more than twenty: nine tenths of the 5-grams stay
-            line[int(rng.integers(len(line)))] = known[int(rng.integers(_WORDS))]
-            made.near += 1
-        else:
-            made.equal += 1
-    else:
-        # words by rank, the frequent ones more often
-        ranks = (_WORDS ** rng.random(24)).astype(int) - 1
-        line = [known[rank] for rank in ranks]
-        if len(recent) < 50_000:
-            recent.append(line)
-        else:
-            recent[place] = line
-    return " ".join(line) + "\n"
+class Lines:
+    """Lines of one language, a block at a time: about 100 MB a second.
+
+    Lines are repeated from a window of earlier ones, so that memory is bounded.
+    """
+
+    def __init__(
+        self, language: str, near_share: float, equal_share: float, made: Generated
+    ) -> None:
+        self._near_share, self._equal_share, self._made = near_share, equal_share, made
+        self._rng = np.random.default_rng([0, *language.encode()])
+        known = words(language)
+        self._inner = np.array([f"{word} " for word in known], dtype=object)
+        self._last = np.array([f"{word}\n" for word in known], dtype=object)
+        self._window = self._new(_WINDOW)
+        self._started = False
+
+    def _new(self, number: int) -> np.ndarray:
+        """Ranks of words, the frequent ones more often."""
+        return (_WORDS ** self._rng.random((number, _LENGTH))).astype(np.int32) - 1
+
+    def block(self) -> str:
+        """The next lines; the first block holds those that others repeat."""
+        if not self._started:
+            self._started = True
+            self._made.lines += _WINDOW
+            return self._text(self._window)
+        lines, rng = self._new(_BLOCK), self._rng
+        chance, places = rng.random(_BLOCK), rng.integers(_WINDOW, size=_BLOCK)
+        repeated = chance < self._near_share + self._equal_share
+        near = np.flatnonzero(chance < self._near_share)
+        lines[repeated] = self._window[places[repeated]]
+        # one word of more than twenty: nine tenths of the 5-grams stay
+        lines[near, rng.integers(_LENGTH, size=len(near))] = rng.integers(_WORDS, size=len(near))
+        self._window[places[~repeated]] = lines[~repeated]
+        self._made.lines += _BLOCK
+        self._made.near += len(near)
+        self._made.equal += int(repeated.sum()) - len(near)
+        return self._text(lines)
+
+    def _text(self, lines: np.ndarray) -> str:
+        text = self._inner[lines]
+        text[:, -1] = self._last[lines[:, -1]]
+        return "".join(text.ravel().tolist())
 
 
 @dataclass

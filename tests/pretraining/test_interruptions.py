@@ -173,3 +173,23 @@ def test_a_launchers_signal_does_not_come_before_the_sentence(exit_code, kept):
     finally:
         signal.signal(signal.SIGTERM, before)
         signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+
+
+def test_pretrain_called_from_python_prints_its_sentence_before_a_launchers_signal(
+    corpus, tmp_path, monkeypatch
+):
+    """Without the command line, too: the handlers of training are gone when the error leaves it."""
+
+    def lose_a_process(*_, **__):
+        assert signal.getsignal(signal.SIGTERM) not in (signal.SIG_DFL, signal.SIG_IGN)
+        raise InterruptedRunError("Rank 1 has ended.", exit_code=1)
+
+    monkeypatch.setattr("isoglot.pretraining.run.build_run", lose_a_process)
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        with pytest.raises(InterruptedRunError):
+            pretrain(driver.config(), corpus, tmp_path / "run")
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)

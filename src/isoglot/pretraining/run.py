@@ -24,7 +24,11 @@ from isoglot.pretraining.checkpoint_state import TrainState
 from isoglot.pretraining.config import data_fingerprint
 from isoglot.pretraining.early_stopping import HeldoutWatch
 from isoglot.pretraining.forecast import say_length
-from isoglot.pretraining.interruptions import StopSignal, explained_interruptions
+from isoglot.pretraining.interruptions import (
+    StopSignal,
+    exit_at_signals,
+    explained_interruptions,
+)
 from isoglot.pretraining.liveness import watched_processes
 from isoglot.pretraining.muon import layer_matrices
 from isoglot.pretraining.optimizer import make_optimizer, transfer_state
@@ -107,7 +111,11 @@ def pretrain(
     console = console or Console(stderr=True)
     check_run(config, folder, resume=resume)
     accelerator = make_accelerator(config, folder)
-    with watched_processes(accelerator), explained_interruptions(accelerator.num_processes):
+    with (
+        exit_at_signals(),  # a launcher's SIGTERM does not come before the sentence on a lost rank
+        watched_processes(accelerator),
+        explained_interruptions(accelerator.num_processes),
+    ):
         agreement.agree_on_settings(accelerator, config, corpus, resume=resume, budget=budget)
         with lock_run(folder, accelerator):
             agreement.agree_on_folder(accelerator, folder)
