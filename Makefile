@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 15 --durations-min 4
 
-.PHONY: help install demo test test-slow slow campaign checks lint types guard layers unit docs clean
+.PHONY: help install demo test test-slow slow campaign ci checks lint types guard layers unit docs clean
 
 help:
 	@echo "make demo       train a small encoder on generated text, adapt it to a new language, show before and after (4 minutes)"
@@ -40,6 +40,16 @@ slow: $(STAMP)
 
 campaign: $(STAMP)
 	$(BIN)/pytest -m slow $(CAMPAIGN)
+
+# what CI runs of the slow tests, in about 6 minutes: the papers' scripts, commands and pages end to
+# end, preparation on Ray, real data; then runs of every kind that are killed
+CI_SLOW := $(addprefix tests/,adaptation alignment batching benchmarks cli corpus evaluation exporting \
+  explore fetching remote report reproduce tasks) \
+  $(addprefix tests/pretraining/test_,resume.py seq2seq.py interruptions.py)
+
+ci: $(STAMP)
+	$(PYTEST) -m slow $(CI_SLOW)
+	$(BIN)/pytest -m slow tests/pretraining/test_kill.py
 
 # speeds as ratios to other libraries, compared with benchmarks/guard.json
 guard: $(STAMP)
