@@ -5,8 +5,8 @@
     python -m benchmarks.planning hours --job adapt --hours 0.1 --times 2
 
 `rows` trains some steps with every number of rows at a time that divides a step (each in a process
-of its own, so that memory that runs out ends only that), then with `auto`, and prints tokens per
-second of each: the mean over the steps after the first five, by the clock and by the CPU time of
+of its own, so that memory that runs out ends only that), lets `auto` choose, and prints tokens per
+second of each: the mean over the steps after the first ones, by the clock and by the CPU time of
 the process, which other work on the machine changes less. `hours` runs `isoglot pretrain --hours`
 on the testbed, or `isoglot adapt --hours` with a small encoder of its own, and prints the minutes
 that were asked for and those that the command took; nothing else should run on the machine then.
@@ -21,10 +21,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-SKIPPED = 5
+SKIPPED = 10
 """Steps at the beginning that are not counted."""
 ISOGLOT = (sys.executable, "-m", "isoglot")
 KINDS = ("tokens_per_second", "tokens_per_cpu_second")
@@ -40,58 +43,75 @@ def command(
     return [*ISOGLOT, "pretrain", given.recipe, "--out", str(out), *corpus, *changes, *limit]
 
 
-def speed(given: argparse.Namespace, micro_rows: int | str) -> dict[str, Any]:
+def speed(given: argparse.Namespace, micro_rows: int) -> dict[str, Any]:
     """Tokens per second with a number of rows at a time; none: it does not fit."""
     quick = (
         f"batch.micro_rows={micro_rows}",
-        f"stages.0.steps={given.steps}",
+        "stages.0.steps=100000",
         "stages.0.epochs=null",
         "logging.every_steps=1",
-        "logging.validate_examples=1",
+        "logging.validate_every_steps=0",
         "logging.trackers=[]",
     )
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "run"
-        corpus = str(given.corpus) if given.corpus else None
-        work = json.dumps([given.recipe, corpus, str(out), [*given.set, *quick]])
-        line = [
-            sys.executable,
-            "-c",
-            f"from benchmarks.planning import timed_run; timed_run({work!r})",
-        ]
-        done = subprocess.run(line, capture_output=True, text=True, check=False)
-        if done.returncode:
-            reason = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "killed"
-            return {"micro_rows": micro_rows, "tokens_per_second": None, "reason": reason}
-        times = json.loads((out / "times.json").read_text())
-        lines = (out / "metrics.jsonl").read_text().splitlines()
-        tokens = [one["tokens"] for one in map(json.loads, lines) if "seconds" in one][SKIPPED:]
-        plan = out / "plan.json"
-        chosen = json.loads(plan.read_text())["micro_rows"] if plan.is_file() else micro_rows
-    clock, process = (
-        last - first for first, last in zip(times[SKIPPED - 1], times[-1], strict=True)
+    done = _in_a_process("timed_run", given, [*given.set, *quick], given.steps)
+    if "reason" in done:
+        return {"tokens_per_second": None, **done}
+    clock, process, tokens = (
+        [after - before for before, after in pairwise(column)]
+        for column in zip(*done["steps"][SKIPPED - 1 :], strict=True)
     )
-    rates = {
-        "tokens_per_second": sum(tokens) / clock,
-        "tokens_per_cpu_second": sum(tokens) / process,
+    return {
+        "tokens_per_second": sum(tokens) / sum(clock),
+        "tokens_per_cpu_second": sum(tokens) / sum(process),
+        "slowest": max(clock) / median(clock),
     }
-    return {"micro_rows": chosen, **rates}
 
 
-def timed_run(work: str) -> None:
-    """Train, and write the clock and the CPU time of the process after every step."""
+def _in_a_process(function: str, given: argparse.Namespace, *work: Any) -> dict[str, Any]:
+    """Call a function of this file in a process of its own; what it prints last, or a reason."""
+    corpus = str(given.corpus) if given.corpus else None
+    told = json.dumps([given.recipe, corpus, *work])
+    program = f"import benchmarks.planning as own; own.{function}(*own.json.loads({told!r}))"
+    line = [sys.executable, "-c", program]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        return {"reason": said[-1] if said else "killed"}
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+class _EnoughError(Exception):
+    """Ends a training that is only timed."""
+
+
+def timed_run(recipe: str, corpus: str | None, settings: list[str], steps: int) -> None:
+    """Train some steps; print clock, CPU time of the process and tokens after every step."""
     from isoglot import pretrain
 
-    recipe, corpus, out, settings = json.loads(work)
-    times: list[tuple[float, float]] = []
-    pretrain(
-        recipe,
-        corpus,
-        out,
-        settings=settings,
-        on_step=lambda _: times.append((time.perf_counter(), time.process_time())),
-    )
-    (Path(out) / "times.json").write_text(json.dumps(times))
+    taken: list[tuple[float, float, int]] = []
+
+    def on_step(result: Any) -> None:
+        before = taken[-1][2] if taken else 0
+        taken.append((time.perf_counter(), time.process_time(), before + result.num_tokens))
+        if len(taken) == steps:
+            raise _EnoughError
+
+    with tempfile.TemporaryDirectory() as folder, suppress(_EnoughError):
+        pretrain(recipe, corpus, Path(folder) / "run", settings=settings, on_step=on_step)
+    print(json.dumps({"steps": taken}))
+
+
+def find_rows(recipe: str, corpus: str | None, settings: list[str]) -> None:
+    """Print the number that `batch.micro_rows: auto` takes, and the seconds to find it."""
+    from isoglot.corpus import Corpus
+    from isoglot.pretraining.estimate import find_micro_rows
+    from isoglot.recipe import load_recipe
+
+    loaded = load_recipe(recipe, [*settings, "batch.micro_rows=auto"])
+    began = time.monotonic()
+    found = find_micro_rows(loaded, Corpus.open(Path(corpus or str(loaded.corpus))))
+    print(json.dumps({"number": found.number, "seconds": time.monotonic() - began}))
 
 
 def rows(given: argparse.Namespace) -> None:
@@ -104,19 +124,26 @@ def rows(given: argparse.Namespace) -> None:
 
     def tried(size: int) -> None:
         found[size] = one = speed(given, size)
-        shown = " | ".join(f"{one[kind]:,.0f}" for kind in KINDS if one["tokens_per_second"])
-        print(f"| {size} | {shown or one['reason']} |", flush=True)
+        shown = one.get("reason")
+        if shown is None:
+            shown = " | ".join(f"{one[kind]:,.0f}" for kind in KINDS) + f" | {one['slowest']:.1f}"
+        print(f"| {size} | {shown} |", flush=True)
 
-    print("| rows at a time | tokens/s | tokens per CPU second |\n| --: | --: | --: |", flush=True)
+    headings = ("rows at a time", "tokens/s", "tokens per CPU second", "slowest step / median")
+    print(f"| {' | '.join(headings)} |\n| --: | --: | --: | --: |", flush=True)
     for size in sizes:
         tried(size)
-    auto = speed(given, "auto")["micro_rows"]
+    search = _in_a_process("find_rows", given, given.set)
+    if "reason" in search:
+        sys.exit(f"auto: {search['reason']}")
+    auto = search["number"]
     if auto not in found:
         tried(auto)
     for kind in KINDS:
         best = max(one.get(kind) or 0 for one in found.values())
         share = found[auto][kind] / best
-        print(f"auto takes {auto}: {share:.1%} of the best {kind.replace('_', ' ')}")
+        told = f"auto takes {auto} after {search['seconds']:.0f} s"
+        print(f"{told}: {share:.1%} of the best {kind.replace('_', ' ')}")
 
 
 def hours(given: argparse.Namespace) -> None:

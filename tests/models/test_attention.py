@@ -9,12 +9,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn.attention.flex_attention import create_block_mask
 
 from isoglot.models.attention import (
     LOCAL_LAYER,
     MAX_CUDNN_MASK_LENGTH,
     NO_MASK,
+    _block_mask,
     _kernel_options,
+    _visible_blocks,
     attention_kernels,
     build_masks,
     fastest_implementation,
@@ -69,6 +72,40 @@ def test_sdpa_and_flex_have_the_same_mask(rows):
         num_rows, length = rows.ids.shape
         row, token = torch.arange(num_rows)[:, None, None], torch.arange(length)
         assert torch.equal(blocks[kind].mask_mod(row, row, token[:, None], token), expected)
+
+
+def assert_same_blocks(rows, find) -> None:
+    """`find` gives the blocks of torch's `create_block_mask`, laid out in the same way."""
+    sees, size, device = mask_function(rows, window=WINDOW), rows.ids.shape, torch.device("cpu")
+    expected = create_block_mask(sees, size[0], None, size[1], size[1], device="cpu")
+    mask = _block_mask(sees, size, device)
+    assert (mask.seq_lengths, mask.BLOCK_SIZE) == (expected.seq_lengths, expected.BLOCK_SIZE)
+    kinds = ("kv", "full_kv", "q", "full_q")
+    for kind, (number, indices) in zip(kinds, find(sees, size, device), strict=True):
+        for name, one in ((f"{kind}_num_blocks", number), (f"{kind}_indices", indices)):
+            other = getattr(expected, name)
+            assert torch.equal(getattr(mask, name), other), name
+            assert torch.equal(one, other), name
+            assert (one.dtype, one.stride()) == (other.dtype, other.stride()), name
+
+
+@settings(max_examples=10, deadline=None)
+@given(rows=any_rows(), repeats=st.integers(1, 30))
+def test_blocks_are_those_that_torch_finds(rows, repeats):
+    assert_same_blocks(rows.map(lambda tensor: tensor.repeat(1, repeats)), _visible_blocks)
+
+
+def test_full_blocks_are_those_that_torch_finds():
+    whole = pack([[random_tokens(np.random.default_rng(0), MaskRule.FULL, 300)]] * 2, 400)
+    _, (number, _), *_ = _visible_blocks(mask_function(whole), whole.ids.shape, torch.device("cpu"))
+    assert number.flatten().tolist() == [2, 2, 0, 0] * 2
+    assert_same_blocks(whole, _visible_blocks)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's compiler
+def test_compiled_blocks_are_those_that_torch_finds():
+    assert_same_blocks(mixed_rows()[1], torch.compile(_visible_blocks))
 
 
 def test_padding_sees_itself_and_leaves_no_softmax_empty():

@@ -114,11 +114,9 @@ class ObjectContrast(DescriptionContrast):
         relations, entities, known, num_known = labels_of(
             result, RELATION, ENTITY, KNOWN, NUM_KNOWN
         )
+        subjects, objects = pooled_states(result, SUBJECT, OBJECT, how=self.settings.pooling)
         return Compared(
-            states={
-                marker: pooled_states(result, marker, self.settings.pooling)
-                for marker in (SUBJECT, OBJECT)
-            },
+            states={SUBJECT: subjects, OBJECT: objects},
             shared={RELATION: relations, ENTITY: entities[:, None]},
             local={KNOWN: known, NUM_KNOWN: num_known},
         )
@@ -159,9 +157,7 @@ class RelationClassifier(ObjectiveModule):
         if SUBJECT not in result.batch.markers.get(result.name, {}):
             return result.empty_loss()
         targets = result.batch.labels[result.name][RELATION]
-        both = torch.cat(
-            [pooled_states(result, marker, self.pooling) for marker in (SUBJECT, OBJECT)], dim=1
-        )
+        both = torch.cat(pooled_states(result, SUBJECT, OBJECT, how=self.pooling), dim=1)
         with torch.autocast(both.device.type, enabled=False):
             scores = self.relations(both.to(torch.promote_types(both.dtype, torch.float32)))
             total = F.cross_entropy(scores, targets, reduction="sum")

@@ -129,8 +129,8 @@ class EntityContrast(DescriptionContrast):
         tokens[:1] = len(result.target_losses)
         return Compared(
             states={
-                MENTION: pooled_states(result, MENTION),
-                DESCRIPTION: pooled_states(result, DESCRIPTION, self.settings.pooling),
+                MENTION: pooled_states(result, MENTION)[0],
+                DESCRIPTION: pooled_states(result, DESCRIPTION, how=self.settings.pooling)[0],
             },
             shared={ENTITY: entities[:, None], _TOKENS: tokens},
             token_loss=result.target_losses.sum(),

@@ -199,9 +199,10 @@ class MomentumContrast(QueueModule):
     @override
     def compared(self, result: ForwardResult) -> Compared:
         items = torch.stack(labels_of(result, KEY, QUERY), dim=1)
-        states = {QUERY: pooled_states(result, QUERY, self.settings.pooling)}
+        markers = (QUERY,) if self.key_encoder is not None else (QUERY, KEY)
+        pooled = pooled_states(result, *markers, how=self.settings.pooling)
+        states = dict(zip(markers, pooled, strict=True))
         if self.key_encoder is None:
-            states[KEY] = pooled_states(result, KEY, self.settings.pooling)
             return Compared(states=states, shared={_ITEMS: items})
         keys, self._keys = self._keys, None
         if keys is None:  # a micro-batch without pairs

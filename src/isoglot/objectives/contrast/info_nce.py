@@ -119,9 +119,9 @@ def in_batch_negatives(
     if deduplicate:
         first = _first_occurrences(items[:, 0])
         same = shares_item(items if own is None else items[own], items)
-        # counts, as booleans have no sum: occurrences of a key that share a number with the query
-        shared = torch.zeros(same.shape, device=keys.device).index_add(1, first, same.float())
-        excluded = excluded | (shared > 0)[:, first] | (first != places)[None, :]
+        # a product of 0 and 1 counts the occurrences of a key that share a number with the query
+        same_key = (first[:, None] == first[None, :]).to(keys.dtype)
+        excluded = excluded | (same.to(keys.dtype) @ same_key > 0) | (first != places)[None, :]
     return Negatives(vectors=keys, items=items, excluded=excluded)
 
 

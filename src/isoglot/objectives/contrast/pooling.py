@@ -70,18 +70,22 @@ def pool(states: Tensor, rows: Rows, places: Tensor, how: Pooling) -> Tensor:
         return states.flatten(0, 1)[places]
     owners, number = _owners(rows.sequences, places), len(places)
     tokens = states.flatten(0, 1).to(torch.promote_types(states.dtype, torch.float32))
+    # ones beside each state count the tokens; four, as kernels read four numbers at a time
+    tokens = F.pad(tokens, (0, 4), value=1.0)
     # token by token: a copy of its row for each sequence would not fit into memory
-    sums = torch.zeros_like(tokens).index_add(0, owners, tokens)
-    counts = tokens.new_zeros(len(tokens)).index_add(0, owners, torch.ones_like(tokens[:, 0]))
-    return sums[:number] / counts[:number, None]
+    sums = torch.zeros_like(tokens).index_add(0, owners, tokens)[:number]
+    return sums[:, :-4] / sums[:, -1:]
 
 
-def pooled_states(result: ForwardResult, marker: str, how: Pooling = "cls") -> Tensor:
-    """(n, D) the states at an objective's markers, or the means of their sequences; n may be 0."""
-    places = result.batch.markers.get(result.name, {}).get(marker)
-    if places is None:
-        places = _no_numbers(result)
-    return pool(result.hidden_states, result.batch.rows, places, how)
+def pooled_states(result: ForwardResult, *markers: str, how: Pooling = "cls") -> tuple[Tensor, ...]:
+    """(n, D) for each marker: the states there, or the means of their sequences; n may be 0.
+
+    Several markers of different sequences are pooled in one pass over the tokens.
+    """
+    own, nothing = result.batch.markers.get(result.name, {}), _no_numbers(result)
+    places = [own.get(marker, nothing) for marker in markers]
+    pooled = pool(result.hidden_states, result.batch.rows, torch.cat(places), how)
+    return torch.split(pooled, [len(one) for one in places])
 
 
 def labels_of(result: ForwardResult, *names: str) -> tuple[Tensor, ...]:
