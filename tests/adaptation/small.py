@@ -8,13 +8,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from isoglot.adaptation.carry_out import STEPS
 from isoglot.adaptation.choices import Decision
 from isoglot.adaptation.config import AdaptConfig
 from isoglot.adaptation.display import StepDisplay
 from isoglot.adaptation.folder import AdaptFolder
 from isoglot.adaptation.plan import AdaptPlan
 from isoglot.adaptation.run import AdaptOutcome, carry_out_plan
+from isoglot.adaptation.steps import STEPS
 from isoglot.api import pretrain
 from isoglot.corpus.deduplication.hashing import DuplicatesConfig
 from isoglot.corpus.pipeline.plan import PrepareConfig

@@ -165,7 +165,8 @@ def test_an_encoder_without_an_lm_head_has_no_bits_before():
     ],
 )
 def test_verdicts(metric, low, high, verdict):
-    one = Comparison(metric=metric, where="", before=1, after=1, low=low, high=high, count=9)
+    after = 1 + (low + high) / 2
+    one = Comparison(metric=metric, where="", before=1, after=after, low=low, high=high, count=9)
     assert one.verdict == verdict
 
 
@@ -176,3 +177,11 @@ def test_scores_are_written_and_read():
     assert again.to_json() == model.to_json()
     found = compare(model, again, NONE, SPEED)
     assert AdaptScores.from_json(found.to_json()) == found
+
+
+def test_a_change_that_is_shown_as_zero_is_neither_better_nor_worse():
+    for after, verdict in ((1.4956, "same"), (1.4950, "better")):
+        one = Comparison(
+            metric=TOKENS, where="en", before=1.496, after=after, low=-1e-3, high=-1e-5, count=9
+        )
+        assert one.verdict == verdict

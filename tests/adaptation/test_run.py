@@ -89,10 +89,10 @@ def test_the_new_language_gets_better(adapted):
 def test_numbers_come_early_and_every_step_is_named(adapted):
     _, text = adapted
     lines = text.splitlines()
-    assert lines[0].startswith("[1/8] scoring before")
+    assert lines[0].startswith("[1/9] scoring before")
     assert lines[1].endswith("tokens per word")
     numbered = [line[:5] for line in lines if line.startswith("[")]
-    assert numbered == [f"[{n}/8]" for n in range(1, 9)]
+    assert numbered == [f"[{n}/9]" for n in range(1, 10)]
     assert any("held out:" in line and "retrieval" in line for line in lines)
 
 
@@ -148,7 +148,7 @@ def test_a_lost_folder_is_written_again_and_nothing_else(adapted, data):
         make_plan(data, outcome.out, new_words=100),
         Console(file=text, width=100),
     )
-    assert text.getvalue().split() == ["[8/8]", "writing", "the", "page", "..."]
+    assert text.getvalue().split() == ["[9/9]", "writing", "the", "page", "..."]
 
 
 def test_another_encoder_does_not_continue_a_run(adapted, data):

@@ -1,6 +1,6 @@
 """Carry out the plan of an adaptation, step by step.
 
-    before --> grow --> prepare --> train --> choose --> after --> link --> export --> page
+    before -> grow -> prepare -> train -> choose -> after -> link -> speed -> export -> page
 
 Each step leaves its result whole or not at all, and a record of what it was made from (`steps.py`):
 after an interruption, of whatever kind, the same command goes on. Preparing and training continue
@@ -10,7 +10,7 @@ inside of their steps, too.
 from __future__ import annotations
 
 import glob
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,14 @@ from isoglot.adaptation.findings import num_cores
 from isoglot.adaptation.folder import AdaptFolder
 from isoglot.adaptation.inputs import find_dictionaries
 from isoglot.adaptation.plan import AdaptPlan
-from isoglot.adaptation.steps import StepRecords, hash_files, hash_folder, hash_model
+from isoglot.adaptation.replan import fit_steps
+from isoglot.adaptation.steps import (
+    StepRecords,
+    hash_files,
+    hash_folder,
+    hash_model,
+    hash_sentences,
+)
 from isoglot.atomic import write_json
 from isoglot.corpus import Corpus
 from isoglot.errors import CheckpointError
@@ -36,19 +43,6 @@ if TYPE_CHECKING:
     from isoglot.adaptation.comparison import Choice, Comparison
     from isoglot.adaptation.scores import ModelScores
     from isoglot.pretraining.config import Recipe
-
-STEPS = {
-    "before": "scoring before",
-    "grow": "growing the vocabulary",
-    "prepare": "preparing the corpus",
-    "train": "training",
-    "choose": "choosing layers on development pairs",
-    "after": "scoring after",
-    "link": "scoring entities and facts",
-    "export": "exporting",
-    "page": "writing the page",
-}
-"""Name and title of each step after planning, as after `while`."""
 
 
 class TrainingStoppedError(Exception):
@@ -69,23 +63,34 @@ class Adaptation:
     display: StepDisplay
     console: Console
 
-    def carry_out(self) -> AdaptScores:
-        """Take all steps that are not done yet.
-
-        Raises:
-            TrainingStoppedError: a signal has stopped the training.
-        """
+    def until_training(self) -> tuple[ModelScores, Corpus]:
+        """Take the steps before training that are not done yet."""
         if not self.plan.new_words:
             self.display.drop("grow")
         if self.plan.prepare.knowledge is None:
             self.display.drop("link")
-        else:
-            self.display.expect("link", self.plan.step_seconds.get("link", 0.0))
-        self.display.expect("train", self.plan.step_seconds["train"])
+        self._expect(self.plan)
         before = self._score("before", self.base)
         if self.plan.new_words:
             self._grow()
-        corpus = self._prepare()
+        return before, self._prepare()
+
+    def with_steps_left(self) -> Adaptation:
+        """With the training steps for which there is time, if training has not begun yet."""
+        if self._has_begun():
+            return self
+        seconds = self.records.seconds("before")
+        plan = fit_steps(self.plan, self.config, self.folder, seconds, self.note)
+        if plan is not self.plan:
+            self._expect(plan)
+        return replace(self, plan=plan)
+
+    def from_training(self, before: ModelScores, corpus: Corpus) -> AdaptScores:
+        """Train, and take the steps after it that are not done yet.
+
+        Raises:
+            TrainingStoppedError: a signal has stopped the training.
+        """
         trained = self._train(corpus)
         development = self._choose(corpus)
         sentences = self.folder.sentence_model if development.vectors else None
@@ -120,6 +125,11 @@ class Adaptation:
     def note(self, sentence: str) -> None:
         """Print a note above the progress bar."""
         self.display.say(f"note: {sentence}")
+
+    def _expect(self, plan: AdaptPlan) -> None:
+        """Tell the display how long the steps take."""
+        for name, seconds in plan.step_seconds.items():
+            self.display.expect(name, seconds)
 
     def _step(
         self,
@@ -161,7 +171,7 @@ class Adaptation:
             "model": hash_model(model),
             "heldout": hash_folder(self.folder.heldout),
             "alignments": [hash_files(split.files) for _, split in gold],
-            "sentences": None if sentences is None else _hash_sentences(sentences),
+            "sentences": None if sentences is None else hash_sentences(sentences),
         }
         found = self._step(name, inputs, work)
         seconds = self.records.seconds(name)
@@ -180,7 +190,7 @@ class Adaptation:
             return {"before": found[0], "after": found[1]}
 
         models = [hash_model(self.base), hash_model(self.trained_model)]
-        found = self.records.run("speed", {"models": models}, work)
+        found = self._step("speed", {"models": models}, work)
         return found["before"], found["after"]
 
     def _grow(self) -> None:
@@ -238,6 +248,13 @@ class Adaptation:
         inputs = {"recipe": recipe.fingerprint(), **data}
         work = partial(self._train_now, recipe, corpus, data)
         return self._step("train", inputs, work, [self.trained_model / "config.json"])
+
+    def _has_begun(self) -> bool:
+        """Whether an earlier command has begun to train."""
+        from isoglot.pretraining import checkpoint
+
+        saved = checkpoint.latest(self.folder.run / "checkpoints")
+        return saved is not None or self.records.seconds("begun") is not None
 
     def _train_now(self, recipe: Recipe, corpus: Corpus, data: dict[str, str]) -> dict[str, Any]:
         from isoglot.pretraining import checkpoint
@@ -369,10 +386,3 @@ class Adaptation:
             return {}
 
         self._step("page", inputs, page, [folder.report])
-
-
-def _hash_sentences(folder: Path) -> str:
-    """As `hash_model`, with the modules of a sentence-transformers folder."""
-    return hash_files(
-        path for path in folder.rglob("*") if path.suffix in (".json", ".safetensors")
-    )

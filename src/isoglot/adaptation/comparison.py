@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from isoglot.adaptation.scores import ModelScores
 
+_SHOWN_AS_ZERO = 0.0005
+"""Smaller changes are printed as 0.0 percent or points."""
 Verdict = Literal["worse", "same", "better"]
 BITS, RETRIEVAL, VECTORS = "bits per character", "retrieval", "sentence vectors"
 ALIGNMENT, TOKENS = "alignment error rate", "tokens per word"
@@ -76,8 +78,8 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """Better or worse where the interval of the difference leaves out 0."""
-        if self.low <= 0 <= self.high:
+        """Better or worse where the interval leaves out 0 and the change is not shown as 0.0."""
+        if self.low <= 0 <= self.high or abs(self.gain) < _SHOWN_AS_ZERO:
             return "same"
         return "better" if (self.low > 0) == self.higher_is_better else "worse"
 

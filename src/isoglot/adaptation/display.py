@@ -74,7 +74,9 @@ class StepDisplay:
         del self._expected[name]
 
     def expect(self, name: str, seconds: float) -> None:
-        """Say how long a step will take."""
+        """Say how long a step will take; one that was dropped is passed over."""
+        if name not in self._expected:
+            return
         self._expected[name] = seconds
         self._bars.update(self._task, completed=self.share_done())
 

@@ -12,7 +12,7 @@ import hashlib
 import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from isoglot import json_text
 from isoglot.adaptation.choices import (
@@ -68,6 +68,16 @@ _DEVELOPMENT = (500, 0.005, 0.05)
 """Development lines of the smallest language that are wanted, and the least and greatest share."""
 
 
+class PlanBasis(NamedTuple):
+    """What the number of steps was planned from; only the command that makes the plan has it."""
+
+    began: float
+    """When the command began, by `time.monotonic`."""
+    findings: Findings
+    mixture: Mixture
+    trial: Trial
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptPlan:
     """What will be done; written to OUT/plan as prepare.yaml, recipe.yaml and plan.json."""
@@ -82,11 +92,13 @@ class AdaptPlan:
     grow_from: tuple[str, ...] = ()
     """Languages whose samples (OUT/sample) the new words are chosen from."""
     step_seconds: dict[str, float] = field(default_factory=dict)
-    """Estimated time of each step: before, grow, prepare, train, after."""
+    """Estimated time of each step: before, grow, prepare, train, choose, after, link, speed."""
     disk_bytes: int
     """Size of all files that will be written."""
     edited: tuple[str, ...] = ()
     """Files of the plan that were changed by hand."""
+    basis: PlanBasis | None = field(default=None, compare=False, repr=False)
+    """None in a plan that was read from its files."""
 
     @property
     def seconds(self) -> float:
@@ -129,7 +141,11 @@ def make_plan(
     batch = replace(recipe.batch, rows=trial.rows, micro_rows=trial.micro_rows)
     recipe = scheduled(replace(recipe, batch=batch), mixture.num_steps(batch), trial.costs)
     steps = seconds_without_training(
-        findings, trial, grows=growth.words > 0, workers=config.workers or findings.machine.cores
+        findings,
+        trial,
+        grows=growth.words > 0,
+        workers=config.workers or findings.machine.cores,
+        heldout_share=prepare.heldout_share,
     )
     if config.hours is not None:
         spent = time.monotonic() - began
@@ -145,7 +161,7 @@ def make_plan(
             mixture.languages_decision,
             cleaning,
             *decisions,
-            _steps_decision(config, mixture, recipe, trial, findings.knowledge),
+            steps_decision(config, mixture, recipe, trial, findings.knowledge),
             time_decision(steps, disk, findings),
         ),
         prepare=prepare,
@@ -154,6 +170,7 @@ def make_plan(
         grow_from=growth.languages,
         step_seconds=steps,
         disk_bytes=disk,
+        basis=PlanBasis(began, findings, mixture, trial),
     )
 
 
@@ -252,11 +269,7 @@ def read_plan(folder: AdaptFolder) -> AdaptPlan | None:
     try:
         content = json_text.parse((folder.plan / _PLAN).read_bytes())
         decisions = tuple(Decision(**one) for one in content["decisions"])
-        edited = tuple(
-            name
-            for name, known in content["files"].items()
-            if _sha256((folder.plan / name).read_bytes()) != known
-        )
+        edited = _edited(folder, content["files"])
         known = {name: content[name] for name in ("new_words", "step_seconds", "disk_bytes")}
         grow_from = tuple(content["grow_from"])
         planned_tokens = content.get("train_tokens")
@@ -277,6 +290,22 @@ def read_plan(folder: AdaptFolder) -> AdaptPlan | None:
         grow_from=grow_from,
         edited=edited,
         **known,
+    )
+
+
+def is_as_written(folder: AdaptFolder) -> bool:
+    """Whether the files of the plan are there and nobody has changed them."""
+    try:
+        content = json_text.parse((folder.plan / _PLAN).read_bytes())
+        return not _edited(folder, content["files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _edited(folder: AdaptFolder, files: dict[str, str]) -> tuple[str, ...]:
+    """Those of the files whose SHA-256 is another than the known one."""
+    return tuple(
+        name for name, known in files.items() if _sha256((folder.plan / name).read_bytes()) != known
     )
 
 
@@ -305,13 +334,14 @@ def _loader_workers(findings: Findings) -> int:
     return min(4, findings.machine.cores - 1) if findings.machine.gpus else 0
 
 
-def _steps_decision(
+def steps_decision(
     config: AdaptConfig,
     mixture: Mixture,
     recipe: Recipe,
     trial: Trial,
     facts: KnowledgeFacts | None,
 ) -> Decision:
+    """How many steps there are, and why."""
     steps = recipe.stages[0].steps or 0
     total = steps * trial.costs.stages[0].step_tokens
     whole = mixture.text_tokens + mixture.pair_tokens

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from isoglot.adaptation.config import AdaptConfig
-    from isoglot.adaptation.findings import Findings
+    from isoglot.adaptation.findings import DataFacts, Findings
     from isoglot.pretraining.config import Recipe
     from isoglot.pretraining.costs import RunCosts
 
@@ -50,36 +50,77 @@ class Trial(NamedTuple):
         stage = self.costs.stages[0]
         return stage.step_tokens / stage.step_seconds
 
+    def scoring_seconds(self, models: int, tokens: float) -> float:
+        """Time to read so many models and to encode so many tokens with them, all together."""
+        return models * self.costs.build_seconds + tokens / (_FORWARD * self.tokens_per_second)
+
 
 def seconds_without_training(
-    findings: Findings, trial: Trial, *, grows: bool, workers: int
+    findings: Findings, trial: Trial, *, grows: bool, workers: int, heldout_share: float
 ) -> dict[str, float]:
     """Time of each step but training.
 
     Preparing reads the data as looking did, and tokenizes them. For the scores before and after, a
-    held-out line is encoded as often as its longest hidden word has tokens, about twice the mean.
+    held-out line is encoded as often as its longest hidden word has tokens, about twice the mean;
+    after training, held-out pairs are encoded once more, by the sentence-transformers model.
+
+    Args:
+        findings: what `look` found.
+        trial: what was measured.
+        grows: whether words are added to the vocabulary.
+        workers: processes that prepare.
+        heldout_share: share of the pairs of the corpus that are development pairs.
     """
     costs = trial.costs
-    tokens = 0.0
+    pairs = sum(one.heldout * _line_tokens(one) for one in findings.pairs.values())
+    tokens = pairs
     for code, data in findings.text.items():
         passes = 2 * findings.languages[code].tokens_per_word
-        tokens += passes * data.heldout * data.tokens / max(1, data.lines)
-    tokens += sum(one.heldout * one.tokens / max(1, one.lines) for one in findings.pairs.values())
-    scores = costs.build_seconds + tokens / (_FORWARD * trial.tokens_per_second)
+        tokens += passes * data.heldout * _line_tokens(data)
+    scores = trial.scoring_seconds(1, tokens)
+    vectors = trial.scoring_seconds(1, pairs) if findings.pairs else 0.0
     growing = {"grow": 2 * costs.build_seconds + costs.export_seconds} if grows else {}
     reading = (findings.read_seconds + findings.tokenize_seconds) / workers
     linking = {}
     if findings.knowledge is not None:
         encoded = 2 * scored_tokens(findings.knowledge)  # by two models
-        seconds = encoded / (_FORWARD * trial.tokens_per_second)
-        linking = {"link": 2 * costs.build_seconds + seconds}
+        linking = {"link": trial.scoring_seconds(2, encoded)}
     return {
         "before": scores,
         **growing,
         "prepare": trial.prepare_seconds + reading,
-        "after": scores,
+        "choose": _choose_seconds(findings, trial, heldout_share),
+        "after": scores + vectors,
         **linking,
+        "speed": _speed_seconds(findings, trial),
     }
+
+
+def _choose_seconds(findings: Findings, trial: Trial, heldout_share: float) -> float:
+    """Both models on the development pairs; then the poolings, and the folder for sentences."""
+    from isoglot.adaptation.development import MAX_PAIRS
+
+    tokens = sum(
+        min(MAX_PAIRS, heldout_share * one.lines) * _line_tokens(one)
+        for one in findings.pairs.values()
+    )
+    models = 3 if findings.pairs else 1  # without pairs only the export reads a model
+    return trial.scoring_seconds(models, 3 * tokens) + trial.costs.export_seconds
+
+
+def _speed_seconds(findings: Findings, trial: Trial) -> float:
+    """Both models encode the same held-out sentences several times."""
+    from isoglot.adaptation.scores import TIMED_SENTENCES, TIMINGS
+
+    lines = sum(one.heldout for one in findings.text.values())
+    tokens = sum(one.heldout * _line_tokens(one) for one in findings.text.values())
+    timed = min(TIMED_SENTENCES, lines) * tokens / max(1, lines)
+    return trial.scoring_seconds(2, 2 * (TIMINGS + 1) * timed)
+
+
+def _line_tokens(data: DataFacts) -> float:
+    """Mean tokens of a line, or of both sides of a pair."""
+    return data.tokens / max(1, data.lines)
 
 
 def scheduled(recipe: Recipe, steps: int, costs: RunCosts | None = None) -> Recipe:
@@ -150,7 +191,7 @@ def check_disk(needed: int, free: int, place: Path) -> None:
 
 def time_decision(steps: dict[str, float], disk: int, findings: Findings) -> Decision:
     """How long everything takes."""
-    names = ("before", "grow", "prepare", "train", "after", "link")
+    names = ("before", "grow", "prepare", "train", "choose", "after", "link", "speed")
     order = [name for name in names if name in steps]
     parts = ", ".join(f"{name} {duration(steps[name])}" for name in order)
     machine = findings.machine

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isoglot.adaptation.carry_out import STEPS, Adaptation, TrainingStoppedError
+from isoglot.adaptation.carry_out import Adaptation, TrainingStoppedError
 from isoglot.adaptation.comparison import AdaptScores
 from isoglot.adaptation.display import StepDisplay
 from isoglot.adaptation.folder import AdaptFolder
@@ -27,7 +27,7 @@ from isoglot.adaptation.measure import SampleTrial
 from isoglot.adaptation.plan import AdaptPlan, make_plan, read_plan, write_plan
 from isoglot.adaptation.push import SUFFIX, check_hub, push_folders
 from isoglot.adaptation.request import claim
-from isoglot.adaptation.steps import StepRecords, hash_folder
+from isoglot.adaptation.steps import STEPS, StepRecords, hash_folder
 from isoglot.folders import find_model
 from isoglot.locks import lock_folder
 
@@ -101,6 +101,7 @@ def adapt(
     Raises:
         IsoglotError: something that the user can mend; what is finished is kept.
     """
+    began = time.monotonic()
     find_model(config.encoder)  # a wrong name leaves no folder behind
     _check_alignments(config)
     open_knowledge(config)
@@ -113,7 +114,7 @@ def adapt(
         StepDisplay(console, _ALL_STEPS) as display,
         _terminations(),
     ):
-        outcome = _adapt(config, folder, display, console, dry_run=dry_run)
+        outcome = _adapt(config, folder, display, console, began, dry_run=dry_run)
     if push_to_hub is None or not outcome.finished:
         return outcome
     return replace(outcome, pushed=_push(push_to_hub, folder))
@@ -124,6 +125,7 @@ def _adapt(
     folder: AdaptFolder,
     display: StepDisplay,
     console: Console,
+    began: float,
     *,
     dry_run: bool,
 ) -> AdaptOutcome:
@@ -135,7 +137,7 @@ def _adapt(
 
     try:
         display.begin(_LOOK)
-        plan = plan_adaptation(config, folder, console, progress)
+        plan = plan_adaptation(config, folder, console, progress, began)
         display.finish(_LOOK)
         if dry_run:
             return AdaptOutcome(out=folder.path, finished=False, plan=plan)
@@ -150,6 +152,7 @@ def plan_adaptation(
     folder: AdaptFolder,
     console: Console,
     progress: Progress | None = None,
+    began: float | None = None,
 ) -> AdaptPlan:
     """Look and plan, or take the plan that is there; facts and the plan are printed.
 
@@ -158,6 +161,7 @@ def plan_adaptation(
         folder: its folder, locked by the caller.
         console: where facts and the plan are printed.
         progress: told of downloads and of the pass over the data.
+        began: when the command began, by `time.monotonic`; none: now.
 
     Raises:
         IsoglotError: the folder is another request's, or the data or the encoder cannot be used.
@@ -166,7 +170,7 @@ def plan_adaptation(
     def tell(sentence: str) -> None:
         console.print(sentence, highlight=False, soft_wrap=True, markup=False)
 
-    began = time.monotonic()
+    began = time.monotonic() if began is None else began
     if note := claim(folder, config):
         tell(note)
     find_dictionaries(config, folder.downloads)  # a wrong file is told before the data are read
@@ -211,13 +215,15 @@ def carry_out_plan(
     begun = display.num_begun
     work = Adaptation(config=config, plan=plan, folder=folder, display=display, console=console)
     try:
-        scores = work.carry_out()
+        before, corpus = work.until_training()
+        work = work.with_steps_left()
+        scores = work.from_training(before, corpus)
     except TrainingStoppedError as stopped:
-        return AdaptOutcome(out=folder.path, finished=False, plan=plan, stopped=str(stopped))
+        return AdaptOutcome(out=folder.path, finished=False, plan=work.plan, stopped=str(stopped))
     return AdaptOutcome(
         out=folder.path,
         finished=True,
-        plan=plan,
+        plan=work.plan,
         scores=scores,
         was_done=display.num_begun == begun,
     )

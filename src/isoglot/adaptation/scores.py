@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     Report = Callable[[str, float], None]
     """Called with a sentence on what was just scored, and the share of all work that is done."""
 
-_TIMED_SENTENCES, _TIMINGS = 256, 3
+TIMED_SENTENCES, TIMINGS = 256, 3
 """Sentences that the speed is measured with, and how often; the median counts."""
 _ALIGNER = FeatureConfig(aligner="argmax")
 """SimAlign's: each sentence is encoded alone, so that no training on joined pairs is needed."""
@@ -299,11 +299,11 @@ def sentences_per_second(folders: Sequence[Path], lines: Sequence[str]) -> list[
     The encoders take turns, so that other work on the machine slows all of them alike. Their first
     passes, which warm up, do not count.
     """
-    chosen = subsample(list(lines), _TIMED_SENTENCES)
+    chosen = subsample(list(lines), TIMED_SENTENCES)
     loaded = [load_for_scoring(folder) for folder in folders]
     encoded = [tokenize_texts(of, chosen, encoder.max_positions) for encoder, of in loaded]
     seconds: list[list[float]] = [[] for _ in folders]
-    for _ in range(_TIMINGS + 1):
+    for _ in range(TIMINGS + 1):
         for (encoder, tokenizer), ids, taken in zip(loaded, encoded, seconds, strict=True):
             began = time.monotonic()
             for _, _, states in encode_in_batches(encoder, ids, tokenizer.pad_token_id):

@@ -31,6 +31,21 @@ _MODEL_FILES = (".json", ".safetensors", ".txt", ".model")
 """Endings of configuration, weights and tokenizer; not cards and recipes."""
 
 
+STEPS = {
+    "before": "scoring before",
+    "grow": "growing the vocabulary",
+    "prepare": "preparing the corpus",
+    "train": "training",
+    "choose": "choosing layers on development pairs",
+    "after": "scoring after",
+    "link": "scoring entities and facts",
+    "speed": "timing sentences per second",
+    "export": "exporting",
+    "page": "writing the page",
+}
+"""Name and title of each step after planning, as after `while`."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepRecords:
     """The records of a folder, one file for each step."""
@@ -121,6 +136,13 @@ def hash_model(folder: Path) -> str:
         path
         for path in folder.iterdir()
         if path.suffix in _MODEL_FILES and path.name != "transplant.json"
+    )
+
+
+def hash_sentences(folder: Path) -> str:
+    """As `hash_model`, with the modules of a sentence-transformers folder."""
+    return hash_files(
+        path for path in folder.rglob("*") if path.suffix in (".json", ".safetensors")
     )
 
 
