@@ -1,6 +1,7 @@
 """Which number of rows at a time is tried next, and which is taken."""
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from isoglot.pretraining.micro_rows import (
     DoesNotFitError,
     Search,
     SizeTrial,
+    encoded_twice,
     in_one_piece,
     possible_sizes,
     split_sensitive,
@@ -161,3 +163,16 @@ def test_a_piece_that_does_not_fit_is_refused_with_the_largest_that_does():
         in_one_piece(search(Machine(h200, limit=20), 64), ["moco"])
     assert e.value.largest == 16
     assert pickle.loads(pickle.dumps(e.value)).largest == 16  # processes exchange it
+
+
+def test_objectives_that_compare_a_whole_step_encode_its_parts_twice():
+    in_batch = MoCo(key_encoder="shared", in_batch_negatives=True, queue=QueueConfig(size=0))
+    assert encoded_twice({"mlm": MLM(), "moco": in_batch})
+    assert not encoded_twice({"moco": replace(in_batch, negatives="micro_batch")})
+    assert not encoded_twice({"mlm": MLM(), "moco": MoCo()})  # a queue: nothing is compared
+
+
+def test_a_whole_step_that_fits_is_tried_first_and_then_half_of_it():
+    machine = Machine(lambda size: 900 if size == 256 else 600)
+    assert search(machine, 256).best(256).number == 256
+    assert machine.tried[:2] == [256, 128]

@@ -31,6 +31,7 @@ from isoglot.pretraining.micro_rows import (
     MicroRows,
     Search,
     SizeTrial,
+    encoded_twice,
     in_one_piece,
     possible_sizes,
     split_sensitive,
@@ -47,6 +48,8 @@ _CPU_SHARE, _GPU_SHARE = 0.8, 0.92
 """The share of the free memory that a trial may take: the rest is for what a run does besides."""
 _CPU_TOKENS, _GPU_TOKENS = 512, 32_768
 """Tokens of the first micro-batch that is tried."""
+_WHOLE_STEP = 8
+"""A whole step is tried first where it is worth it, up to so many times these tokens."""
 _SIZE_SECONDS = 2.0
 """Seconds for which a number of rows is timed, after its warm-up."""
 _SEARCH_SECONDS, _COST_SECONDS = 120.0, 10.0
@@ -176,8 +179,11 @@ class RunMeasurer:
         )
         if names := split_sensitive(self.objectives):
             return in_one_piece(search, names)
-        tokens = _GPU_TOKENS if on_gpu else _CPU_TOKENS
-        return search.best(max(1, tokens // self.config.batch.row_length))
+        first = (_GPU_TOKENS if on_gpu else _CPU_TOKENS) // self.config.batch.row_length
+        if on_gpu and encoded_twice(self.objectives):
+            # in one piece a step is encoded once, which nearly always wins
+            first = min(search.sizes[-1], _WHOLE_STEP * first)
+        return search.best(max(1, first))
 
     def _own_trial(self) -> TrialProcess:
         """The trial process of this process, with its part of a step."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from isoglot.errors import IsoglotError
+from isoglot.objectives.contrast.pooling import ContrastObjective
 from isoglot.pretraining.memory import gib
 
 if TYPE_CHECKING:
@@ -77,6 +78,20 @@ def possible_sizes(rows: int, num_processes: int, smallest: int = 1) -> list[int
 def split_sensitive(objectives: Mapping[str, Objective]) -> list[str]:
     """The objectives whose loss depends on how a step is split."""
     return [name for name, one in objectives.items() if one.compares_examples()]
+
+
+def encoded_twice(objectives: Mapping[str, Objective]) -> bool:
+    """Does an objective encode every micro-batch twice where a step has several?
+
+    One that compares the examples of a whole step does, as its loss would depend on the split if it
+    compared those of a micro-batch.
+    """
+    return any(
+        isinstance(one, ContrastObjective)
+        and one.negatives == "step"
+        and replace(one, negatives="micro_batch").compares_examples()
+        for one in objectives.values()
+    )
 
 
 @dataclass(slots=True, kw_only=True)
