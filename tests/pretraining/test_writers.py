@@ -194,6 +194,20 @@ def test_the_log_has_a_line_every_15_seconds_and_at_the_end(monkeypatch):
     assert lines[-1].endswith(f"{duration(0)} left")
 
 
+def test_a_first_step_that_compiles_does_not_tell_the_time_left(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    file = io.StringIO()
+    writer = ConsoleWriter("run", 40, 7, Console(file=file, width=200))
+    for step, seconds in ((8, 100.0), (9, 20.0), (10, 20.0)):
+        now[0] += seconds
+        writer.write({"step": step, "tokens": 200, "seconds": seconds, "mlm/loss": 2.0})
+    first, second, third = file.getvalue().splitlines()
+    assert first.endswith("2 tokens/s")
+    assert second.endswith(f"10 tokens/s  {duration(31 * 20.0)} left")
+    assert third.endswith(f"{duration(30 * 20.0)} left")
+
+
 def test_what_is_made_once_for_a_corpus_is_told(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])

@@ -293,8 +293,8 @@ def _kernel_options(query: Tensor) -> dict[str, int] | None:
     return {"fwd_BLOCK_M": 128, "fwd_BLOCK_N": 128, "fwd_num_warps": 8, "fwd_num_stages": 2}
 
 
-@functools.cache
 def _capability(device: torch.device) -> tuple[int, int]:
+    # not cached: the compiler warns of caches, and torch has one
     return torch.cuda.get_device_capability(device)
 
 

@@ -12,6 +12,7 @@ import functools
 import gc
 import os
 import time
+import warnings
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -86,6 +87,8 @@ def compile_and_wrap(
 ) -> torch.nn.Module:
     """The module as the steps call it: compiled if asked, shared by several processes."""
     if compiles(config, accelerator.device):
+        # the compiler advises TensorFloat32; products in float32 are meant to be exact
+        warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")
         layers = int(module.encoder.model.config.num_hidden_layers)
         module.compile(regions=compiles_regions(config, layers, accelerator.num_processes))
     return share_module(module, config.distributed, accelerator)

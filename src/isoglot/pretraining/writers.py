@@ -114,6 +114,8 @@ class ConsoleWriter:
         self._console, self._label, self._total = console, label, total
         self._heldout_line = HeldoutLine(one for one in earlier if "seconds" not in one)
         self._rates: deque[tuple[float, float]] = deque(maxlen=_STEPS_AVERAGED)
+        self._first, self._only_first = done + 1, False
+        """The first step, and is its rate the only one? It may compile, unlike the others."""
         self._last_line = time.monotonic()
         self._progress: Progress | None = None
         if console.is_terminal:
@@ -128,6 +130,9 @@ class ConsoleWriter:
             line = f"{self._label} step {step}  {self._heldout_line(record)}"
             self._console.print(line, highlight=False, soft_wrap=True)
             return
+        if self._only_first:
+            self._rates.clear()
+        self._only_first = step == self._first
         self._rates.append((float(record["tokens"]), float(record["seconds"])))
         tokens, seconds = (sum(values) for values in zip(*self._rates, strict=True))
         losses = "  ".join(
@@ -140,10 +145,10 @@ class ConsoleWriter:
             self._progress.update(self._task, completed=step, status=status)
         elif time.monotonic() - self._last_line > _LINE_SECONDS or step == self._total:
             self._last_line = time.monotonic()
-            left = (self._total - step) * seconds / len(self._rates)
+            left = duration((self._total - step) * seconds / len(self._rates))
+            told = f"  {left} left" if not self._only_first or step == self._total else ""
             self._console.print(
-                f"{self._label} step {step}/{self._total}  {status}  {duration(left)} left",
-                highlight=False,
+                f"{self._label} step {step}/{self._total}  {status}{told}", highlight=False
             )
 
     def close(self) -> None:

@@ -110,7 +110,7 @@ def grow(
             matches,
             source=tokens,
             target=target,
-            notes=[*notes, describe_positions(encoder, grown)],
+            notes=notes,
             dictionary=dictionary,
             splits=compare_splits(tokens, target, texts),
         )
