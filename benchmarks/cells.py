@@ -79,7 +79,7 @@ class ResultsFile:
             if one.is_file():
                 found = json.loads(one.read_text(encoding="utf-8"))
                 self.cells |= found["cells"]
-                self.about |= found["about"]
+                self.about = _merged(self.about, found["about"])
 
     def add(self, name: str, result: Result) -> None:
         """Keep a result, on disk too."""
@@ -92,6 +92,16 @@ class ResultsFile:
         write_json(self.file, {"about": self.about, "cells": dict(sorted(self.cells.items()))})
         if self._render is not None:
             self.file.with_suffix(".md").write_text(self._render(self.cells), encoding="utf-8")
+
+
+def _merged(one: Result, other: Result) -> Result:
+    """Both, those of `other` where both have a value; dictionaries in them are merged, too."""
+    both = {
+        key: _merged(one[key], value)
+        for key, value in other.items()
+        if isinstance(value, dict) and isinstance(one.get(key), dict)
+    }
+    return one | other | both
 
 
 class Workers:

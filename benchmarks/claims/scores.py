@@ -6,6 +6,7 @@
 | aer_joint, aer_alone | layer: odd pairs of the gold links | even pairs (transport; argmax) |
 | lexicon | layer or table: 500 words of the training lexicon | 2,000 test words, CSLS |
 | pos | nothing: one epoch setting for all | zero-shot from 4,000 English sentences |
+| facts | layer and pooling: development facts | test facts (`facts.py`), if the tests have them |
 """
 
 from __future__ import annotations
@@ -167,6 +168,7 @@ def token_scores(model: Path, tests: Path, seed: int, *, small: bool) -> dict[st
 
 def all_scores(model: Path, tests: Path, seed: int, *, small: bool = False) -> dict[str, Any]:
     """All scores of a model folder, and how they were chosen."""
+    from benchmarks.claims.facts import fact_scores
     from isoglot.evaluation.loading import load_for_scoring
 
     encoder, tokenizer = load_for_scoring(model)
@@ -174,6 +176,7 @@ def all_scores(model: Path, tests: Path, seed: int, *, small: bool = False) -> d
         sentence_scores(encoder, tokenizer, tests),
         alignment_scores(encoder, tokenizer, tests),
         lexicon_scores(encoder, tokenizer, tests),
+        fact_scores(encoder, tokenizer, tests),
     ]
     del encoder
     parts.append(token_scores(model, tests, seed, small=small))

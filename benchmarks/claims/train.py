@@ -1,24 +1,23 @@
-"""Train the shared checkpoint and the cells, and score them."""
+"""Train the cells and score them."""
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from benchmarks.cells import forget_compiled
-from benchmarks.claims.table import read_table
+from benchmarks.claims.checkpoints import SMALL, SMALL_MODEL, TrainedCheckpoint
+from benchmarks.claims.table import DEFAULT, SCRATCH, Arm, read_table
 
-SMALL = (
-    "batch.rows=8",
-    "batch.micro_rows=8",
-    "batch.row_length=96",
-    "logging.validate_examples=4",
-)
-SMALL_MODEL = ("model.num_layers=2", "model.hidden_size=32", "model.num_heads=2")
-"""To try the program on two cores."""
+NOT_AGAIN = "transplant=null"
+"""A second part continues the model of the first, which has the corpus's vocabulary."""
+ADDED = ("steps", "tokens", "train_seconds")
+"""Facts of the parts of an arm that are added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +25,12 @@ class Setting:
     """What all cells of a call share; goes to the worker processes."""
 
     work: Path
-    """Folder with `corpus` and `tests`."""
-    start: Path
-    """The shared checkpoint."""
-    fingerprint: str
-    """Of its weights."""
+    """Folder with corpora and `tests`."""
+    checkpoints: dict[str, TrainedCheckpoint]
+    """Those that the cells need."""
     steps: int
+    stage0_steps: int
+    """Of the default checkpoint."""
     loader_workers: int
     small: bool
     settings: tuple[str, ...] = ()
@@ -41,66 +40,50 @@ class Setting:
         arm, _, seed = name.rpartition("-")
         return train_cell(self, arm, int(seed))
 
+    def filled(self, settings: tuple[str, ...]) -> list[str]:
+        """Settings with folders in place of `<work>` and `<CHECKPOINT>`."""
+        places = {"work": self.work} | {name: of.model for name, of in self.checkpoints.items()}
+        found = list(settings)
+        for name, place in places.items():
+            found = [setting.replace(f"<{name}>", str(place)) for setting in found]
+        return found
 
-def train_stage0(
-    work: Path, steps: int, loader_workers: int, *, small: bool
-) -> tuple[Path, str, dict[str, Any]]:
-    """The shared checkpoint: its folder, the fingerprint of its weights, and facts about it."""
-    from benchmarks.alignment.cell import train
-    from isoglot.model_results import fingerprint
-    from isoglot.report.metrics import RunMetrics
-    from isoglot.study.transfer import heldout_losses
-
-    stage0 = read_table().stage0
-    small_settings = (*SMALL, *SMALL_MODEL) if small else ()
-    settings = [
-        f"stages.0.steps={steps}",
-        f"loader.num_workers={loader_workers}",
-        *stage0.settings,
-        *small_settings,
-    ]
-    place = work / "stage0"
-    folder = place / "runs" / f"{stage0.recipe}-0"
-    if not (folder / "model" / "config.json").is_file():
-        shutil.rmtree(folder, ignore_errors=True)
-    model, facts = train(place, stage0.recipe, 0, None, settings, corpus=work / "corpus")
-    losses = heldout_losses(RunMetrics(folder), "mlm")
-    facts["heldout_losses"] = losses[max(losses)]
-    forget_compiled()
-    return model, fingerprint(model), facts
+    def settings_of(self, arm: Arm, steps: int, *more: str) -> list[str]:
+        """Everything that a run of an arm changes in its recipe."""
+        tiny = (*SMALL, *(SMALL_MODEL if arm.start == SCRATCH else ())) if self.small else ()
+        return [
+            f"stages.0.steps={steps}",
+            f"loader.num_workers={self.loader_workers}",
+            *self.filled((*arm.settings, *more)),
+            *tiny,
+            *self.settings,
+        ]
 
 
 def train_cell(setting: Setting, name: str, seed: int) -> dict[str, Any]:
-    """Train an arm with a seed from the checkpoint, score it, and remove its run."""
-    from benchmarks.alignment.cell import train
+    """Train an arm with a seed from its start, score it, and remove its run."""
     from benchmarks.claims.scores import all_scores
 
-    arm = read_table().arms[name]
-    steps = arm.steps(setting.steps)
-    settings = [
-        f"stages.0.steps={steps}",
-        f"loader.num_workers={setting.loader_workers}",
-        *arm.settings,
-        *(SMALL if setting.small else ()),
-        *setting.settings,
-    ]
+    table = read_table()
+    arm = table.arms[name]
     place = setting.work / "cells" / f"{name}-{seed}"
     shutil.rmtree(place, ignore_errors=True)
     try:
-        model, facts = train(
-            place, str(arm.file), seed, setting.start, settings, corpus=setting.work / "corpus"
-        )
+        model, facts = train_arm(setting, name, seed, place)
         forget_compiled()
         began = time.perf_counter()
         found = all_scores(model, setting.work / "tests", seed, small=setting.small)
+        found["scores"] |= text_scores(setting, arm, model.parent)
     finally:
         shutil.rmtree(place, ignore_errors=True)
         forget_compiled()
     rounded = {key: round(value, 1) for key, value in facts.items() if key.endswith("seconds")}
+    used = {one: setting.checkpoints[one].fingerprint for one in sorted(table.needs(name))}
     return {
         "arm": name,
         "seed": seed,
-        "start": setting.fingerprint,
+        "start": used.get(arm.start, SCRATCH),
+        "checkpoints": used,
         **facts,
         **rounded,
         "score_seconds": round(time.perf_counter() - began, 1),
@@ -108,11 +91,56 @@ def train_cell(setting: Setting, name: str, seed: int) -> dict[str, Any]:
     }
 
 
+def train_arm(setting: Setting, name: str, seed: int, place: Path) -> tuple[Path, dict[str, Any]]:
+    """Train an arm, in two runs if it has a first part; gives its model and facts."""
+    from benchmarks.alignment.cell import train
+
+    arm = read_table().arms[name]
+    corpus = setting.work / arm.corpus
+    start = None if arm.start == SCRATCH else setting.checkpoints[arm.start].model
+    steps = read_table().steps(name, setting.steps, setting.stage0_steps)
+    before: dict[str, Any] = {}
+    more: tuple[str, ...] = ()
+    if arm.first is not None:
+        first, steps = arm.first.steps(steps)
+        told = setting.settings_of(arm, first, *arm.first.settings)
+        start, before = train(place / "first", str(arm.file), seed, start, told, corpus=corpus)
+        forget_compiled()
+        more = (NOT_AGAIN,)
+    told = setting.settings_of(arm, steps, *more)
+    model, facts = train(place, str(arm.file), seed, start, told, corpus=corpus)
+    return model, facts | {key: facts[key] + before.get(key, 0) for key in ADDED}
+
+
+def text_scores(setting: Setting, arm: Arm, run: Path) -> dict[str, float]:
+    """Held-out MLM perplexity of a run, exp of the mean loss of all languages.
+
+    Empty for an arm that reads pairs alone, and for one whose MLM masks otherwise than by default:
+    it is validated on other tokens.
+    """
+    from isoglot.objectives.mlm import MLM
+    from isoglot.pretraining.config import objectives_of
+    from isoglot.recipe import load_recipe
+    from isoglot.report.metrics import RunMetrics
+    from isoglot.study.transfer import heldout_losses
+
+    recipe = load_recipe(str(arm.file), setting.filled(arm.settings))
+    losses = heldout_losses(RunMetrics(run), "mlm")
+    mlm = objectives_of(recipe).get("mlm")
+    if not losses or not isinstance(mlm, MLM) or mlm.masking != MLM().masking:
+        return {}
+    by_language = losses[max(losses)]
+    if any("-" in language for language in by_language):
+        return {}
+    return {"perplexity": math.exp(fmean(by_language.values()))}
+
+
 def train_nothing(setting: Setting, seed: int) -> dict[str, Any]:
-    """The scores of the checkpoint itself."""
+    """The scores of the default checkpoint itself."""
     from benchmarks.claims.scores import all_scores
 
-    found = all_scores(setting.start, setting.work / "tests", seed, small=setting.small)
+    model = setting.checkpoints[DEFAULT].model
+    found = all_scores(model, setting.work / "tests", seed, small=setting.small)
     forget_compiled()
     return found
 
@@ -125,6 +153,6 @@ def prepare_counts(setting: Setting, names: list[str]) -> None:
 
     for name in dict.fromkeys(names):
         arm = read_table().arms[name]
-        recipe = load_recipe(str(arm.file), list(arm.settings))
+        recipe = load_recipe(str(arm.file), setting.filled(arm.settings))
         for objective in objectives_of(recipe).values():
-            objective.prepare(Corpus.open(setting.work / "corpus"))
+            objective.prepare(Corpus.open(setting.work / arm.corpus))

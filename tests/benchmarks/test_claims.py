@@ -38,10 +38,13 @@ def test_a_queue_changes_the_candidates_alone() -> None:
             assert getattr(queue, name) == getattr(batch, name), name
 
 
-def test_the_checkpoint_is_deterministic_and_of_the_modern_shape() -> None:
-    recipe = load_recipe(str(TABLE.stage0.file), list(TABLE.stage0.settings))
+@pytest.mark.parametrize("name", TABLE.checkpoints)
+def test_checkpoints_are_deterministic_of_the_modern_shape_and_of_equal_steps(name: str) -> None:
+    checkpoint = TABLE.checkpoints[name]
+    recipe = load_recipe(str(checkpoint.file), list(checkpoint.settings))
     assert recipe.deterministic
     assert recipe.model.size == "modern-small"
+    assert (recipe.batch.rows, recipe.batch.row_length) == (ROWS, 256)
 
 
 def test_an_interval_by_hand() -> None:
