@@ -244,7 +244,7 @@ def _block_mask(sees: MaskFunction, size: torch.Size, device: torch.device) -> B
     """As torch's `create_block_mask`, which finds the blocks of a key from those of the queries.
 
     That takes an `index_put_` for each kind of block, which is slow with deterministic algorithms:
-    0.6 ms of the host each, 16 in a step of ModernBERT with contrast in two parts (H200).
+    0.6 ms of the host each in a profile of ModernBERT (H200).
     """
     find = _compiled(_visible_blocks) if device.type == "cuda" else _visible_blocks
     by_query, full_by_query, by_key, full_by_key = find(sees, size, device)
