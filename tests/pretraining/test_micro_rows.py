@@ -13,6 +13,7 @@ from isoglot.objectives.entailment import ObjectEntailment
 from isoglot.objectives.entity import EntityPrediction
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.moco import MoCo
+from isoglot.pretraining.measuring import first_rows
 from isoglot.pretraining.micro_rows import (
     DoesNotFitError,
     Search,
@@ -170,6 +171,19 @@ def test_objectives_that_compare_a_whole_step_encode_its_parts_twice():
     assert encoded_twice({"mlm": MLM(), "moco": in_batch})
     assert not encoded_twice({"moco": replace(in_batch, negatives="micro_batch")})
     assert not encoded_twice({"mlm": MLM(), "moco": MoCo()})  # a queue: nothing is compared
+
+
+@pytest.mark.parametrize(
+    ("whole", "on_gpu", "twice", "first"),
+    [
+        (256, True, True, 256),
+        (8192, True, True, 1024),  # too large to begin with
+        (256, True, False, 128),
+        (256, False, True, 2),
+    ],
+)
+def test_a_gpu_begins_with_a_whole_step_where_parts_are_encoded_twice(whole, on_gpu, twice, first):
+    assert first_rows(256, whole, on_gpu=on_gpu, twice=twice) == first
 
 
 def test_a_whole_step_that_fits_is_tried_first_and_then_half_of_it():

@@ -231,13 +231,18 @@ def _allowed_kernels(implementation: Implementation) -> AbstractContextManager[N
 def _additive_mask(
     sees: MaskFunction, size: torch.Size, device: torch.device, *, dtype: torch.dtype
 ) -> Tensor:
-    num_rows, length = size
-    row = torch.arange(num_rows, device=device)[:, None, None, None]
-    token = torch.arange(length, device=device)
-    seen = sees(row, row, token[:, None], token)
+    seen = _seen(sees, size, device)
     return torch.zeros(seen.shape, dtype=dtype, device=device).masked_fill_(
         ~seen, torch.finfo(dtype).min
     )
+
+
+def _seen(sees: MaskFunction, size: torch.Size, device: torch.device) -> Tensor:
+    """(B, 1, L, L) bool: which key each query sees."""
+    num_rows, length = size
+    row = torch.arange(num_rows, device=device)[:, None, None, None]
+    token = torch.arange(length, device=device)
+    return sees(row, row, token[:, None], token)
 
 
 def _block_mask(sees: MaskFunction, size: torch.Size, device: torch.device) -> BlockMask:
@@ -267,11 +272,8 @@ def _visible_blocks(
     sees: MaskFunction, size: torch.Size, device: torch.device
 ) -> tuple[tuple[Tensor, Tensor], ...]:
     """Blocks with some and with only visible pairs: by query block, then by key block."""
-    num_rows, length = size
-    row = torch.arange(num_rows, device=device)[:, None, None, None]
-    token = torch.arange(length, device=device)
-    missing = -length % FLEX_BLOCK_TOKENS
-    seen = F.pad(sees(row, row, token[:, None], token), (0, missing, 0, missing))
+    missing = -size[1] % FLEX_BLOCK_TOKENS
+    seen = F.pad(_seen(sees, size, device), (0, missing, 0, missing))
     blocks = seen.unflatten(3, (-1, FLEX_BLOCK_TOKENS)).unflatten(2, (-1, FLEX_BLOCK_TOKENS))
     number = blocks.sum(dim=(3, 5))
     full = number == FLEX_BLOCK_TOKENS**2

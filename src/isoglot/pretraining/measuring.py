@@ -179,11 +179,9 @@ class RunMeasurer:
         )
         if names := split_sensitive(self.objectives):
             return in_one_piece(search, names)
-        first = (_GPU_TOKENS if on_gpu else _CPU_TOKENS) // self.config.batch.row_length
-        if on_gpu and encoded_twice(self.objectives):
-            # in one piece a step is encoded once, which nearly always wins
-            first = min(search.sizes[-1], _WHOLE_STEP * first)
-        return search.best(max(1, first))
+        twice = encoded_twice(self.objectives)
+        length, whole = self.config.batch.row_length, search.sizes[-1]
+        return search.best(first_rows(length, whole, on_gpu=on_gpu, twice=twice))
 
     def _own_trial(self) -> TrialProcess:
         """The trial process of this process, with its part of a step."""
@@ -257,6 +255,16 @@ class RunMeasurer:
 
     def _say(self, line: str) -> None:
         self.console.print(line, highlight=False, soft_wrap=True)
+
+
+def first_rows(row_length: int, whole: int, *, on_gpu: bool, twice: bool) -> int:
+    """The rows at a time that are tried first.
+
+    Where an objective encodes the parts of a step twice, a GPU begins with the `whole` step of a
+    process: in one piece it is encoded once, which nearly always wins.
+    """
+    rows = max(1, (_GPU_TOKENS if on_gpu else _CPU_TOKENS) // row_length)
+    return min(whole, _WHOLE_STEP * rows) if on_gpu and twice else rows
 
 
 def _free_port() -> int:
