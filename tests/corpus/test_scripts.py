@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from isoglot.corpus.cleaning.cleaner import SCRIPT_NAMES
+from isoglot.corpus.cleaning.characters import SCRIPT_NAMES
 from isoglot.corpus.scripts import SCRIPTS, script_of, scripts_of
 from isoglot.languages import plain_code
 from tests.corpus.sentences import SENTENCES

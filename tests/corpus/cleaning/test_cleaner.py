@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from isoglot.corpus.cleaning.characters import CHANGES, LAST_CODE, MARK, stability_table
 from isoglot.corpus.cleaning.cleaner import (
     DROP_REASONS,
-    MARK,
     PAIR_CHECKS,
     TEXT_CHECKS,
     CleanConfig,
@@ -27,7 +27,7 @@ TEXTS = st.text(st.characters(), max_size=40)
 
 
 def why_dropped(texts, settings, languages=()):
-    return Cleaner(settings, languages or ("",) * len(texts)).reasons([texts])[0]
+    return Cleaner(settings, languages or ("",) * len(texts)).clean([texts])[1][0]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,8 @@ def test_normalise(text, expected):
 def test_normalise_can_fold():
     assert normalize_text("ﬁne x² Ｆ") == "ﬁne x² Ｆ"
     assert normalize_text("ﬁne x² Ｆ", "NFKC") == "fine x2 F"
-    assert Cleaner(CleanConfig(unicode="NFKC"), ("en",)).normalize("ﬁne") == "fine"
+    cleaner = Cleaner(CleanConfig(unicode="NFKC"), ("en",))
+    assert cleaner.clean([("ﬁne",), ("fine",)]) == ([("fine",), ("fine",)], [None, None])
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFKC"])
@@ -112,7 +113,7 @@ def test_the_script_must_be_one_of_the_languages_own(texts, languages, reason):
 @pytest.mark.parametrize("language", SENTENCES)
 def test_good_sentences_are_kept(language):
     sentences = [(text,) for text in SENTENCES[language].split(". ")]
-    assert set(Cleaner(CleanConfig(), (language,)).reasons(sentences)) == {None}
+    assert set(Cleaner(CleanConfig(), (language,)).clean(sentences)[1]) == {None}
 
 
 def test_chinese_is_not_too_short_for_english():
@@ -143,9 +144,46 @@ def test_settings_that_cannot_work(wrong):
 @given(records=st.lists(st.tuples(TEXTS, TEXTS), max_size=12), cut=st.integers(0, 12))
 def test_reasons_do_not_depend_on_the_batch(records, cut):
     cleaner = Cleaner(CONFIG, ("en", "ru"))
-    whole = cleaner.reasons(records)
-    assert whole == cleaner.reasons(records[:cut]) + cleaner.reasons(records[cut:])
+    texts, whole = cleaner.clean(records)
+    assert whole == cleaner.clean(records[:cut])[1] + cleaner.clean(records[cut:])[1]
     assert whole == [why_dropped(record, CONFIG, ("en", "ru")) for record in records]
+    assert texts == [tuple(map(normalize_text, record)) for record in records]
+    # nor on whether the texts were normalized before
+    assert cleaner.clean(texts) == (texts, whole)
+
+
+NEAR_SPACES = st.text(
+    st.sampled_from("ab  \u00a0\t▁\u200bé") | st.characters(codec="utf-8"), max_size=12
+)
+COMBINING = st.text(
+    st.sampled_from("aeᄀ가ক" + "\u0301\u0327\u1161\u11a8\u09be\u0344ﬁ "), max_size=8
+)
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFKC"])
+@settings(max_examples=300)
+@given(texts=st.lists(TEXTS | NEAR_SPACES | COMBINING, max_size=8))
+@example(texts=["", " ", "a", " a", "a ", "a  b", "a b", "가\u11a8", "\u1100\u1161"])
+def test_texts_are_normalized_and_counted_as_one_by_one(form, texts):
+    side = Side(texts, "en", form)
+    side.normalize()
+    expected = [normalize_text(text, form) for text in texts]
+    assert side.texts == expected
+    again = Side(expected, "en", form)
+    assert side.bytes.tolist() == again.bytes.tolist()
+    assert side.characters.tolist() == [len(text) for text in expected]
+    assert side.within(MARK).tolist() == again.within(MARK).tolist()
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFKC"])
+def test_every_character_that_normalization_changes_is_known(form):
+    table = stability_table(form)
+    stable = [chr(code) for code in range(LAST_CODE) if table[code] < CHANGES]
+    assert len(stable) > 150_000
+    # after a letter, a Korean consonant and syllable, and a Bengali vowel sign
+    for before in ("x", "a", "\u1100", "가", "\u09c7"):
+        texts = [f"{before}{character}x" for character in stable]
+        assert [normalize_text(text, form) for text in texts] == texts
 
 
 @settings(max_examples=100)
@@ -183,11 +221,12 @@ def is_held_out(texts, share, seed):
 @example([("a", "b")], 1.0, 0)
 def test_records_are_held_out_by_a_hash_of_either_side(records, share, seed):
     expected = [is_held_out(texts, share, seed) for texts in records]
-    assert held_out(records, share=share, seed=seed).tolist() == expected
+    columns = [[text.encode() for text in column] for column in zip(*records, strict=True)]
+    assert held_out(columns, share=share, seed=seed).tolist() == expected
 
 
 def test_the_heldout_share_is_met_and_depends_on_the_seed():
-    texts = [(f"sentence {number}",) for number in range(4000)]
+    texts = [[b"sentence %d" % number for number in range(4000)]]
     drawn = [held_out(texts, share=0.1, seed=seed) for seed in (0, 1)]
     for heldout in drawn:
         assert abs(heldout.sum() - 400) < 4 * (4000 * 0.1 * 0.9) ** 0.5

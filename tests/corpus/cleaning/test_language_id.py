@@ -63,8 +63,8 @@ def test_longer_codes_and_near_languages():
 def test_cleaning_asks_only_where_it_is_told_to():
     pairs = [(SENTENCES["en"], SENTENCES["de"]), (SENTENCES["en"], SENTENCES["sw"]), ("", "x")]
     asking = Cleaner(CleanConfig(language_confidence=0.8), ("en", "de"))
-    assert asking.reasons(pairs) == [None, "language", "empty"]
-    assert Cleaner(CleanConfig(), ("en", "de")).reasons(pairs) == [None, None, "empty"]
+    assert asking.clean(pairs)[1] == [None, "language", "empty"]
+    assert Cleaner(CleanConfig(), ("en", "de")).clean(pairs)[1] == [None, None, "empty"]
 
 
 def test_the_extra_is_named_where_the_package_is_missing(monkeypatch):

@@ -98,7 +98,7 @@ def test_the_rows_are_those_that_a_set_of_lines_finds(
                 for text in texts:
                     split = SPLITS[text in "ae"]
                     place = np.array([position_of(split, rows[split])])
-                    written.append(*keys([(text,)]), place)
+                    written.append(*keys([text.encode()]), place)
                     rows[split] += 1
             before, group = dict.fromkeys(SPLITS, 0), number
             if number and grouped[number]:
@@ -206,7 +206,7 @@ def test_similar_lines_are_found_and_different_ones_are_not(tmp_path, monkeypatc
             changed[rng.randrange(len(changed))] = rng.choice(["one", "two", "other"])
         texts += [" ".join(words), " ".join(changed)]
     keys = minhash_keys(cell(), DuplicatesConfig())
-    first, second = keys([(text,) for text in texts])
+    first, second = keys([text.encode() for text in texts])
     with HashWriter(tmp_path / "near.hashes", 3) as written:
         written.append(first, second, np.tile(np.arange(len(texts)), NUM_BANDS))
     rows: dict[Split, int] = {"train": len(texts), "heldout": 0}

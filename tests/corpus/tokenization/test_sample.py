@@ -1,4 +1,4 @@
-"""The sample of a tokenizer: its languages, and the same sentences whatever the parts."""
+"""The sample of a tokenizer: its languages, and the same words whatever the parts."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from isoglot.corpus.deduplication.hashing import DuplicatesConfig
 from isoglot.corpus.reading.sources import FileGroup, Subset
 from isoglot.corpus.tokenization.build import TokenizerConfig
 from isoglot.corpus.tokenization.sample import (
+    count_drawn_words,
     count_sentences,
-    draw_sentences,
-    read_sample,
     sample_sizes,
     sample_tasks,
 )
+from isoglot.corpus.tokenization.word_counts import count_words, read_words
 
 SIZES = {"en": 900, "sw": 100}
 
@@ -63,14 +63,14 @@ def subset(language: str, kind: str = "text") -> Subset:
     )
 
 
-def sample(groups: list[CleanedGroup], folder: Path, **settings: object) -> list[str]:
+def sample(groups: list[CleanedGroup], folder: Path, **settings: object) -> Counter[str]:
     config = TokenizerConfig(**settings)  # type: ignore[arg-type]
     tasks = sample_tasks(
         list(whole_texts(groups, "train")), count_sentences(groups), config, folder
     )
     for task in reversed(tasks):
-        draw_sentences(task)
-    return list(read_sample([task.output for task in tasks]))
+        count_drawn_words(task)
+    return read_words([task.output for task in tasks])
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def groups(tmp_path, monkeypatch) -> list[CleanedGroup]:
     monkeypatch.setattr(clean_text, "OFFSET_BYTES", 500)
     found = []
     for language, size in SIZES.items():
-        texts = [f"{language} sentence {number}" for number in range(size)]
+        texts = [f"{language}-sentence-{number}" for number in range(size)]
         for number, start in enumerate((0, 70)):
             part = texts[start : 70 if start == 0 else None]
             name = tmp_path / f"{language}-{number}"
@@ -99,7 +99,7 @@ def groups(tmp_path, monkeypatch) -> list[CleanedGroup]:
 def test_languages_are_sampled_by_their_size_to_the_power_of_alpha(
     groups, tmp_path, alpha, limit, expected
 ):
-    drawn = Counter(sample(groups, tmp_path / "sample", alpha=alpha, max_sentences=limit))
+    drawn = sample(groups, tmp_path / "sample", alpha=alpha, max_sentences=limit)
     by_language = Counter[str]()
     for text, number in drawn.items():
         by_language[text[:2]] += number
@@ -117,7 +117,7 @@ def test_the_seed_decides_which_sentences(groups, tmp_path):
     assert draws[0] == draws[1] != draws[2]
 
 
-def test_the_sentences_are_those_that_reading_one_after_another_draws(groups, tmp_path):
+def test_the_words_are_those_that_reading_one_sentence_after_another_counts(groups, tmp_path):
     """Duplicates are passed over, pairs have two columns, and parts change nothing."""
     pairs = [f"en here {number}\tsw there {number}" for number in range(60)]
     groups.append(cleaned(tmp_path / "pairs", subset("en-sw", "pairs"), 0, pairs))
@@ -146,7 +146,8 @@ def test_the_sentences_are_those_that_reading_one_after_another_draws(groups, tm
         extra = set(rng.choice(len(available), rest, replace=False).tolist())
         for number, text in enumerate(available):
             expected += [text] * (often + (number in extra))
-    assert sample(groups, tmp_path / "sample", alpha=0.1, max_sentences=800, seed=7) == expected
+    found = sample(groups, tmp_path / "sample", alpha=0.1, max_sentences=800, seed=7)
+    assert found == count_words(expected)
 
 
 @given(

@@ -66,18 +66,20 @@ class CleanTextWriter:
         first = self.rows
         self._pending += numbers
         try:
-            self._file.write(b"".join([line + b"\n" for line in lines]))
+            if lines:
+                self._file.write(b"\n".join(lines) + b"\n")
             if len(self._pending) >= _BUFFERED_LINES:
                 self._flush_numbers()
         except OSError as error:
             with write_errors(self._path):
                 raise error from None
         self.rows += len(lines)
-        for row, size in enumerate(map(len, lines), start=first + 1):
-            self._byte += size + 1
-            if self._byte >= self._next_offset:
-                self._offsets.append(Offset(row=row, byte=self._byte))
-                self._next_offset = self._byte + OFFSET_BYTES
+        ends = self._byte + np.cumsum(np.fromiter(map(len, lines), np.int64, len(lines)) + 1)
+        while (found := int(np.searchsorted(ends, self._next_offset))) < len(lines):
+            byte = int(ends[found])
+            self._offsets.append(Offset(row=first + found + 1, byte=byte))
+            self._next_offset = byte + OFFSET_BYTES
+        self._byte = int(ends[-1]) if len(lines) else self._byte
         return first
 
     def close(self) -> tuple[Offset, ...]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from isoglot.types import BoolArray
+    from isoglot.types import BoolArray, IntArray, LongArray
 
 _SIMILAR = (
     "ar:arz,ary bs:hr,sr el:grc fa:tg grc:el he:hbo hr:bs,sr id:ms ku:sdh ms:id nn:no,da no:nn,da "
@@ -107,7 +107,7 @@ class LanguageIdentifier:
 
 
 @njit(cache=True)
-def _scores(  # pragma: no cover - compiled
+def _scores(
     data: npt.NDArray[np.uint8],
     ends: npt.NDArray[np.int64],
     moves: npt.NDArray[np.unsignedinteger[Any]],
@@ -115,28 +115,62 @@ def _scores(  # pragma: no cover - compiled
     features: npt.NDArray[np.int32],
     weights: npt.NDArray[np.float32],
     priors: npt.NDArray[np.float32],
-) -> npt.NDArray[np.float32]:
-    """The log posterior of each class, for each text; 0 for a text without any feature."""
+) -> npt.NDArray[np.float32]:  # pragma: no cover - compiled
+    """The log posterior of each class, for each text; 0 for a text without any feature.
+
+    Features are added in ascending order, each to all texts that have it: its weights, half a
+    kilobyte of 57 MB, are then read once.
+    """
+    found, times, stops = _features(data, ends, moves, rows, features, len(weights))
     scores = np.zeros((len(ends), len(priors)), np.float32)
-    start = 0
+    places = np.zeros(len(weights) + 1, np.int64)
+    for feature in found:
+        places[feature + 1] += 1
+    places = np.cumsum(places)
+    texts, weighted = np.empty(len(found), np.int32), np.empty(len(found), np.float32)
+    next_place = places[:-1].copy()
     for text in range(len(ends)):
-        seen = np.empty(ends[text] - start, np.int32)
-        number, state = 0, 0
+        if stops[text + 1] > stops[text]:
+            scores[text] = priors
+        for entry in range(stops[text], stops[text + 1]):
+            place = next_place[found[entry]]
+            next_place[found[entry]] += 1
+            texts[place], weighted[place] = text, np.float32(math.log1p(times[entry]))
+    for feature in range(len(weights)):
+        for place in range(places[feature], places[feature + 1]):
+            row, own, weight = scores[texts[place]], weights[feature], weighted[place]
+            for label in range(len(row)):
+                row[label] += weight * own[label]
+    return scores
+
+
+@njit(cache=True)
+def _features(
+    data: npt.NDArray[np.uint8],
+    ends: npt.NDArray[np.int64],
+    moves: npt.NDArray[np.unsignedinteger[Any]],
+    rows: npt.NDArray[np.int64],
+    features: npt.NDArray[np.int32],
+    num_features: int,
+) -> tuple[IntArray, IntArray, LongArray]:  # pragma: no cover - compiled
+    """The distinct features of all texts, how often each occurs, and where those of a text end."""
+    counts = np.zeros(num_features, np.int32)
+    found, times = np.empty(len(data), np.int32), np.empty(len(data), np.int32)
+    stops = np.zeros(len(ends) + 1, np.int64)
+    start, number = 0, 0
+    for text in range(len(ends)):
+        state = 0
         for place in range(start, ends[text]):
             state = moves[rows[state] + data[place]]
-            if features[state] >= 0:
-                seen[number] = features[state]
-                number += 1
+            feature = features[state]
+            if feature >= 0:
+                if counts[feature] == 0:
+                    found[number] = feature
+                    number += 1
+                counts[feature] += 1
         start = ends[text]
-        if number:
-            scores[text] = priors
-        ordered = np.sort(seen[:number])
-        first = 0
-        for place in range(1, number + 1):
-            if place == number or ordered[place] != ordered[first]:
-                weight = np.float32(math.log1p(place - first))
-                feature = ordered[first]
-                for label in range(len(priors)):
-                    scores[text, label] += weight * weights[feature, label]
-                first = place
-    return scores
+        for entry in range(stops[text], number):
+            times[entry] = counts[found[entry]]
+            counts[found[entry]] = 0
+        stops[text + 1] = number
+    return found[:number], times[:number], stops

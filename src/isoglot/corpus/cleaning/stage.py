@@ -12,9 +12,10 @@ its translation.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -29,7 +30,12 @@ from isoglot.corpus.cleaning.cleaner import CleanConfig, Cleaner
 from isoglot.corpus.cleaning.dropped_lines import DroppedLines
 from isoglot.corpus.cleaning.sentences import sentence_splitter
 from isoglot.corpus.decontamination import ContaminationIndex
-from isoglot.corpus.deduplication.hashing import DuplicatesConfig, HashWriter, exact_keys
+from isoglot.corpus.deduplication.hashing import (
+    DuplicatesConfig,
+    HashWriter,
+    digests,
+    exact_keys,
+)
 from isoglot.corpus.reading.reader import LineReader, Record, Skipped
 from isoglot.corpus.reading.sources import FileGroup
 from isoglot.corpus.storage.shards import SPLITS, Split
@@ -109,9 +115,20 @@ def is_complete(task: CleanTask, result: CleanResult) -> bool:
 def clean_files(task: CleanTask) -> CleanResult:
     """Reads, cleans and divides all files of one group."""
     # readers name the files they cannot read, so an OSError here comes from writing
-    with write_errors(task.folder), ExitStack() as stack:
+    with write_errors(task.folder), ExitStack() as stack, _rare_collections():
         task.folder.mkdir(parents=True, exist_ok=True)
         return _Cleaning(task, stack).run()
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Collects cyclic garbage after 50,000 new objects, the lines of some batches, and not 700."""
+    before = gc.get_threshold()
+    gc.set_threshold(50_000, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class _Cleaning:
@@ -142,7 +159,8 @@ class _Cleaning:
         self._lines = self._bytes = self._documents = 0
         reader = subset.reader()
         self._spans = isinstance(reader, LineReader) and reader.documents_span_lines
-        self._edges: tuple[bool, bool] | None = None
+        self._first_inside: bool | None = None
+        self._last_inside = False
         self._dropped: Counter[str] = Counter()
         self._contaminated: Counter[str] = Counter()
 
@@ -156,7 +174,7 @@ class _Cleaning:
             read=sum(rows.values()) + self._dropped.total(),
             bytes=self._bytes,
             documents=self._documents,
-            edges=self._edges,
+            edges=None if self._first_inside is None else (self._first_inside, self._last_inside),
             rows=rows,
             offsets={split: writer.close() for split, writer in self._writers.items()},
             dropped=dict(sorted(self._dropped.items())),
@@ -168,18 +186,20 @@ class _Cleaning:
         """The sentences or pairs of the files in batches; skipped lines are counted."""
         batch: list[Record] = []
         characters = 0
+        split, spans = self._split, self._spans
         for found in self._task.group.records():
             self._lines += 1
-            if self._spans:
+            if spans:
                 self._note_edge(found)
             if isinstance(found, Skipped):
                 self._drop(found, found.reason, (found.text,))
                 continue
-            self._documents = max(self._documents, found.document + 1)
-            characters += sum(map(len, found.texts))
-            self._bytes += sum(map(_num_bytes, found.texts))
-            sentences = [] if self._split is None else self._split(found.texts[0])
-            if len(sentences) < 2:
+            if found.document >= self._documents:
+                self._documents = found.document + 1
+            for text in found.texts:
+                characters += len(text)
+                self._bytes += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+            if split is None or len(sentences := split(found.texts[0])) < 2:
                 batch.append(found)
             else:
                 batch += [Record((s,), found.document, found.line, found.file) for s in sentences]
@@ -196,13 +216,13 @@ class _Cleaning:
         """Lines of text are inside a document; blank ones end it, other skipped ones do not."""
         inside = isinstance(found, Record)
         if isinstance(found, Record) or found.reason == "blank":
-            self._edges = (inside if self._edges is None else self._edges[0], inside)
+            if self._first_inside is None:
+                self._first_inside = inside
+            self._last_inside = inside
 
     def _clean(self, batch: list[Record]) -> None:
         """Writes or drops every record of a batch."""
-        normalize = self._cleaner.normalize
-        texts = [tuple(map(normalize, record.texts)) for record in batch]
-        reasons = self._cleaner.reasons(texts)
+        texts, reasons = self._cleaner.clean([record.texts for record in batch])
         kept = [number for number, reason in enumerate(reasons) if reason is None]
         found = self._excluded.find([texts[number] for number in kept])
         for number, files in zip(kept, found, strict=True):
@@ -219,12 +239,12 @@ class _Cleaning:
     def _keep(self, records: list[Record], texts: list[tuple[str, ...]]) -> None:
         """Writes records, and the hashes of their texts."""
         task = self._task
-        heldout = held_out(texts, share=task.heldout_share, seed=task.heldout_seed)
-        written = texts
+        encoded = [[text.encode() for text in column] for column in zip(*texts, strict=True)]
+        heldout = held_out(encoded, share=task.heldout_share, seed=task.heldout_seed)
+        cleaned = lines = join_columns(encoded)
         if task.pretokenize:
             apply, languages = self._pretokenizer.apply, task.group.subset.languages
-            written = [tuple(map(apply, record, languages)) for record in texts]
-        lines = ["\t".join(record).encode() for record in written]
+            lines = ["\t".join(map(apply, record, languages)).encode() for record in texts]
         positions = np.empty(len(records), np.int64)
         for split in SPLITS:
             chosen = np.flatnonzero(heldout == (split == "heldout"))
@@ -235,7 +255,7 @@ class _Cleaning:
             )
             positions[chosen] = position_of(split, first) + np.arange(len(rows))
         for writer, keys_of in self._hash_writers:
-            one, other = keys_of(texts)
+            one, other = keys_of(cleaned)
             writer.append(one, other, np.tile(positions, len(one) // len(positions)))
 
     def _drop(self, record: Record | Skipped, reason: str, texts: tuple[str, ...]) -> None:
@@ -244,21 +264,22 @@ class _Cleaning:
         self._dropped_lines.write(file, record.line, reason, texts)
 
 
-def _num_bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+def join_columns(columns: Sequence[Sequence[bytes]]) -> Sequence[bytes]:
+    """The texts of each record in one line, with tabs between them."""
+    return columns[0] if len(columns) == 1 else list(map(b"\t".join, zip(*columns, strict=True)))
 
 
-def held_out(records: Sequence[tuple[str, ...]], *, share: float, seed: int) -> BoolArray:
-    """Which records of normalized texts are held out; about `share` of distinct texts are."""
-    empty = blake2b(digest_size=8, key=seed.to_bytes(8, "little", signed=True))
-    digests = bytearray()
-    for texts in records:
-        for text in texts:
-            state = empty.copy()
-            state.update(text.encode())
-            digests += state.digest()
+def held_out(columns: Sequence[Sequence[bytes]], *, share: float, seed: int) -> BoolArray:
+    """Which records of encoded, normalized texts are held out: about `share` of distinct texts.
+
+    A record has a text in each column, and is held out if one of them is.
+    """
+    found = np.zeros(len(columns[0]), np.bool_)
     limit = int(share * 2**64)
     if limit >= 2**64:  # a share of 1: no 64-bit integer
-        return np.ones(len(records), np.bool_)
-    hashes = np.frombuffer(bytes(digests), "<u8").reshape(len(records), -1)
-    return np.asarray((hashes < np.uint64(limit)).any(axis=1))
+        return ~found
+    if limit:
+        empty = blake2b(digest_size=8, key=seed.to_bytes(8, "little", signed=True))
+        for texts in columns:
+            found |= np.frombuffer(digests(empty, texts), "<u8") < np.uint64(limit)
+    return found

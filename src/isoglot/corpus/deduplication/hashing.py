@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from isoglot.types import LongArray
 
 Uint64Array = npt.NDArray[np.uint64]
-Keys = Callable[[Sequence[tuple[str, ...]]], tuple[Uint64Array, Uint64Array]]
-"""Two keys for each record of normalized texts."""
+Keys = Callable[[Sequence[bytes]], tuple[Uint64Array, Uint64Array]]
+"""Two keys for each line of cleaned text: the encoded text of a record, or two with a tab."""
 
 ENTRY = np.dtype([("first", "<u8"), ("second", "<u8"), ("position", "<i8")])
 """Two keys, and the position (`clean_text.position_of`) of the line they were made of."""
@@ -59,19 +59,25 @@ def scope_of(subset: Subset, config: DuplicatesConfig) -> str:
 
 
 def exact_keys(subset: Subset, config: DuplicatesConfig) -> Keys:
-    """The 128-bit hash of each record of a subset: equal for equal texts within the scope."""
+    """The 128-bit hash of each line of a subset: equal for equal lines within the scope."""
     empty = blake2b(scope_of(subset, config).encode(), digest_size=16)
 
-    def keys(records: Sequence[tuple[str, ...]]) -> tuple[Uint64Array, Uint64Array]:
-        digests = bytearray()
-        for texts in records:
-            state = empty.copy()
-            state.update("\t".join(texts).encode())
-            digests += state.digest()
-        pairs = np.frombuffer(bytes(digests), "<u8").reshape(-1, 2)
+    def keys(lines: Sequence[bytes]) -> tuple[Uint64Array, Uint64Array]:
+        pairs = np.frombuffer(digests(empty, lines), "<u8").reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 
     return keys
+
+
+def digests(empty: blake2b, texts: Sequence[bytes]) -> bytes:
+    """The digests of texts, one after another, by a hash function that has read none yet."""
+    found = []
+    copy = empty.copy
+    for text in texts:
+        state = copy()
+        state.update(text)
+        found.append(state.digest())
+    return b"".join(found)
 
 
 class HashWriter:

@@ -35,8 +35,8 @@ def minhash_keys(subset: Subset, config: DuplicatesConfig) -> Keys:
     digest = blake2b(scope_of(subset, config).encode(), digest_size=8).digest()
     salt = np.uint64(int.from_bytes(digest, "little"))
 
-    def keys(records: Sequence[tuple[str, ...]]) -> tuple[Uint64Array, Uint64Array]:
-        joined = ["\t".join(texts).casefold() for texts in records]
+    def keys(lines: Sequence[bytes]) -> tuple[Uint64Array, Uint64Array]:
+        joined = b"\n".join(lines).decode().casefold().split("\n")
         data = np.frombuffer("".join(joined).encode("utf-32-le"), np.uint32)
         ends = np.cumsum([len(text) for text in joined])
         bands, bits = signatures(data, ends, NUM_BANDS, _BAND_HASHES, _SHINGLE, salt)

@@ -2,7 +2,7 @@
 
 evaluation files --exclude--> index of their texts
 raw files --split_large--> parts --clean--> cleaned text --deduplicate--> duplicate rows
-          --sample--> sentences --tokenizer--> tokenizer --encode--> shards
+          --sample--> counted words --tokenizer--> tokenizer --encode--> shards
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from isoglot.corpus.storage.shards import SPLITS
 from isoglot.corpus.tokenization import build, encode, sample
 from isoglot.corpus.tokenization.build import BuiltTokenizer, TokenizerTask, build_tokenizer
 from isoglot.corpus.tokenization.encode import EncodeResult, EncodeTask, encode_group
-from isoglot.corpus.tokenization.sample import count_sentences, draw_sentences, sample_tasks
+from isoglot.corpus.tokenization.sample import count_drawn_words, count_sentences, sample_tasks
 from isoglot.errors import CorpusError
 from isoglot.folders import with_home
 
@@ -194,7 +194,7 @@ def deduplicate(
 def sample_stage(
     plan: PreparePlan, runner: StageRunner, groups: Sequence[CleanedGroup]
 ) -> tuple[tuple[Path, str], ...]:
-    """Files of the sentences that the tokenizer is trained on, with their hashes."""
+    """Files of the words that the tokenizer is trained on, with their hashes."""
     tasks = sample_tasks(
         list(whole_texts(groups, "train")),
         count_sentences(groups),
@@ -203,7 +203,7 @@ def sample_stage(
     )
     hashes = runner.run(
         "sample",
-        draw_sentences,
+        count_drawn_words,
         tasks,
         name=lambda task: f"sample of {task.text.text}",
         sizes=[task.text.end.byte for task in tasks],

@@ -16,7 +16,7 @@ import re
 import sys
 import zlib
 from contextlib import ExitStack
-from itertools import islice
+from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from typing_extensions import override
@@ -28,7 +28,7 @@ from isoglot.errors import CorpusError, nearest
 from isoglot.remote.paths import RemotePath, remote_info
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 MAX_LINE_BYTES = 64 << 20
@@ -41,20 +41,20 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 def read_lines(path: Path, wanted: LineRange = WHOLE) -> Iterator[str | Skipped]:
     """The lines of one file or of a range of it, without their ends."""
     last = None if wanted.lines is None else wanted.skip + wanted.lines
-    return islice(_read_lines(path, wanted), wanted.skip, last)
+    return islice(chain.from_iterable(_read_lines(path, wanted)), wanted.skip, last)
 
 
-def _read_lines(path: Path, wanted: LineRange) -> Iterator[str | Skipped]:
+def _read_lines(path: Path, wanted: LineRange) -> Iterator[Sequence[str | Skipped]]:
+    """Some lines at a time: those of a block of the file."""
     number = wanted.lines_before
     for data, endless in _whole_lines(_read_range(path, wanted)):
-        lines: Iterable[str | bytes] = [data] if endless else _lines(data, first=number == 0)
-        for line in lines:
+        if endless:
             number += 1
-            if isinstance(line, str):
-                yield line
-            else:
-                shown = line[: 4 * MAX_SHOWN_CHARACTERS].decode("utf-8", errors="replace")
-                yield Skipped("endless" if endless else "encoding", shown, number)
+            yield [_unreadable("endless", data, number)]
+            continue
+        lines = _lines(data if number else data.removeprefix(_BYTE_ORDER_MARK), number)
+        yield lines
+        number += len(lines)
 
 
 def count_lines(path: Path, wanted: LineRange) -> int:
@@ -117,14 +117,12 @@ def _whole_lines(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
         yield b"".join([*pending, held]), False
 
 
-def _lines(data: bytes, *, first: bool) -> Iterable[str | bytes]:
-    """The lines of some bytes; a line that is not UTF-8 stays bytes."""
-    if first:
-        data = data.removeprefix(_BYTE_ORDER_MARK)
+def _lines(data: bytes, number: int) -> Sequence[str | Skipped]:
+    """The lines of some bytes, of which `number` are before them."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        return map(_decoded, data.splitlines())
+        return [_decoded(line, place) for place, line in enumerate(data.splitlines(), number + 1)]
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     lines = text.split("\n")
@@ -133,11 +131,15 @@ def _lines(data: bytes, *, first: bool) -> Iterable[str | bytes]:
     return lines
 
 
-def _decoded(line: bytes) -> str | bytes:
+def _decoded(line: bytes, number: int) -> str | Skipped:
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError:
-        return line
+        return _unreadable("encoding", line, number)
+
+
+def _unreadable(reason: str, line: bytes, number: int) -> Skipped:
+    return Skipped(reason, line[: 4 * MAX_SHOWN_CHARACTERS].decode("utf-8", "replace"), number)
 
 
 def read_objects(

@@ -26,7 +26,7 @@ MAX_SHOWN_CHARACTERS = 1000
 """Characters of a skipped line that are kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that takes three times as long for every line
 class Record:
     """One text (`texts` has one entry: a sentence, or a document) or one pair of translations."""
 

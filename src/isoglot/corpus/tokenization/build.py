@@ -1,4 +1,4 @@
-"""The tokenizer stage: trains a tokenizer on a sample of the text (`sample`), or copies one."""
+"""The tokenizer stage: trains a tokenizer on the words of a sample (`sample`), or copies one."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from isoglot.corpus.tokenization.encode import TokenizerInfo
 from isoglot.corpus.tokenization.encoders import fastest_encoder
 from isoglot.corpus.tokenization.hf_tokenizer import save_hf_tokenizer, train_word_level
 from isoglot.corpus.tokenization.pretokenization import Method, Pretokenizer
-from isoglot.corpus.tokenization.sample import read_sample
 from isoglot.corpus.tokenization.vocabulary import (
     derive_vocabulary,
     open_tokenizer,
     save_vocabulary,
     tokenizer_fingerprint,
 )
+from isoglot.corpus.tokenization.word_counts import count_words, read_words
 from isoglot.ranges import Range, Seed
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class TokenizerConfig:
     folder: str | None = None
     """A tokenizer to use as it is: its folder, a model, a run, a corpus or a Hugging Face name."""
     model: Literal["unigram", "bpe", "word"] = "unigram"
-    """How text is segmented: by SentencePiece (unigram, bpe), or into the most frequent words."""
+    """How text is segmented: into pieces of SentencePiece (unigram, bpe), or the most frequent
+    words."""
     vocab_size: Annotated[int, Range(1, 2**24)] = 32_000
     """Number of ids, special tokens included; fewer if the text does not have as many pieces."""
     alpha: Annotated[float, Range(-10, 10)] = 0.5
@@ -84,7 +85,7 @@ class TokenizerTask:
     inputs: tuple[str, ...]
     """SHA-256 of the given tokenizer's files."""
     sample: tuple[tuple[Path, str], ...]
-    """Files of sentences to train on, with their SHA-256; none where a tokenizer is given."""
+    """Files of counted words to train on, with their SHA-256; none where a tokenizer is given."""
     folder: Path
 
 
@@ -109,8 +110,8 @@ def build_tokenizer(task: TokenizerTask) -> BuiltTokenizer:
     # an earlier attempt with other settings may have left files of its own
     shutil.rmtree(folder, ignore_errors=True)
     if task.given is None:
-        sentences = read_sample([path for path, _ in task.sample])
-        train_tokenizer(sentences, config, folder, form=task.form)
+        words = read_words([path for path, _ in task.sample])
+        train_on_words(words, config, folder, form=task.form)
     else:
         given = open_tokenizer(task.given)
         with write_errors(folder):
@@ -150,10 +151,17 @@ def train_tokenizer(
     sentences: Iterable[str], config: TokenizerConfig, folder: Path, *, form: UnicodeForm = "NFC"
 ) -> None:
     """Trains on sentences of this Unicode form, and writes a tokenizer that normalizes to it."""
+    train_on_words(count_words(sentences), config, folder, form=form)
+
+
+def train_on_words(
+    words: Mapping[str, int], config: TokenizerConfig, folder: Path, *, form: UnicodeForm
+) -> None:
+    """Trains on counted words of this Unicode form."""
     if config.model == "word":
-        save_hf_tokenizer(train_word_level(sentences, config.vocab_size), folder, form)
+        save_hf_tokenizer(train_word_level(words, config.vocab_size), folder, form)
         return
-    model = sentencepiece.train_sentencepiece(sentences, config)
+    model = sentencepiece.train_sentencepiece(words, config)
     write_bytes(folder / sentencepiece.MODEL_FILE, model)
     converted = sentencepiece.to_hf_model(model, config.model, byte_fallback=config.byte_fallback)
     save_hf_tokenizer(converted, folder, form)

@@ -7,7 +7,6 @@ so do the templates, `<s> a </s>` and `<s> a </s> </s> b </s>`.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +15,10 @@ import numpy as np
 from isoglot.atomic import write_errors
 from isoglot.corpus.cleaning.sentences import INVISIBLE
 from isoglot.corpus.tokenization.vocabulary import SPACE_MARK, TOKENIZER_FILE
+from isoglot.corpus.tokenization.word_counts import most_frequent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from isoglot.corpus.cleaning.sentences import UnicodeForm
@@ -29,8 +29,6 @@ MASK_TOKEN = "<mask>"  # noqa: S105
 _CONFIG_FILE = "tokenizer_config.json"
 _GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
 """Classes of transformers that use a tokenizer.json as it is."""
-_MAX_COUNTED_WORDS = 10_000_000
-"""Distinct words held while counting; beyond it the rarest half is forgotten."""
 
 
 def save_hf_tokenizer(model: Any, folder: Path, form: UnicodeForm) -> None:
@@ -89,28 +87,18 @@ def build_hf_tokenizer(model: Any, form: UnicodeForm) -> Any:
     return tokenizer
 
 
-def train_word_level(sentences: Iterable[str], size: int) -> Any:
-    """The most frequent words of normalized sentences, as a model of the tokenizers library.
+def train_word_level(words: Mapping[str, int], size: int) -> Any:
+    """The most frequent of counted words, as a model of the tokenizers library.
 
     A word carries the mark of the space before it, as in SentencePiece; every other word is
     unknown. `size` counts the special tokens too.
     """
     from tokenizers.models import WordLevel
 
-    counts: Counter[str] = Counter()
-    for sentence in sentences:
-        counts.update(sentence.split(" "))
-        if len(counts) > _MAX_COUNTED_WORDS:
-            counts = Counter(dict(_most_frequent(counts, _MAX_COUNTED_WORDS // 2)))
-    words = _most_frequent(counts, size - len(SPECIAL_TOKENS) - 1)
-    tokens = [*SPECIAL_TOKENS, *(f"{SPACE_MARK}{word}" for word, _ in words)]
+    frequent = most_frequent(words, size - len(SPECIAL_TOKENS) - 1)
+    tokens = [*SPECIAL_TOKENS, *(f"{SPACE_MARK}{word}" for word, _ in frequent)]
     vocabulary = {token: index for index, token in enumerate(tokens)}
     return WordLevel(vocabulary, unk_token=SPECIAL_TOKENS[3])
-
-
-def _most_frequent(counts: Counter[str], number: int) -> list[tuple[str, int]]:
-    """The most frequent words; of equally frequent ones the first in the order of characters."""
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number]
 
 
 class HFEncoder:
@@ -178,6 +166,18 @@ def _open_backend(folder: Path) -> Any:
             byte_fallback=model.get("byte_fallback", False),
         )
     return tokenizer
+
+
+def flat_steps(step: Mapping[str, Any] | None, inside: str) -> list[Mapping[str, Any]]:
+    """The steps of a normalizer or pre-tokenizer of tokenizer.json, sequences in them taken apart.
+
+    `inside` is the name under which a `Sequence` holds its steps.
+    """
+    if step is None:
+        return []
+    if step["type"] == "Sequence":
+        return [one for part in step[inside] for one in flat_steps(part, inside)]
+    return [step]
 
 
 def flatten_ids(rows: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:

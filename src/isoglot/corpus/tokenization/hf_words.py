@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from typing_extensions import override
 
-from isoglot.corpus.tokenization.hf_tokenizer import HFEncoder
+from isoglot.corpus.tokenization.hf_tokenizer import HFEncoder, flat_steps
 from isoglot.corpus.tokenization.word_table import Words
 from isoglot.corpus.tokenization.words import WordEncoder, merge_ids
 
@@ -55,8 +55,8 @@ _PATTERNS = {
 
 def splits_at_spaces(sections: Mapping[str, Any]) -> bool:
     """Whether the ids of a text are those of its words, by the steps of a tokenizer.json."""
-    normalizers = {one["type"] for one in _steps(sections["normalizer"], "normalizers")}
-    steps = _steps(sections["pre_tokenizer"], "pretokenizers")
+    normalizers = {one["type"] for one in flat_steps(sections["normalizer"], "normalizers")}
+    steps = flat_steps(sections["pre_tokenizer"], "pretokenizers")
     added = [one["content"] for one in sections["added_tokens"] if not one["special"]]
     if sections["model"].get("dropout"):
         return False
@@ -87,15 +87,6 @@ def _keeps_spaces(steps: list[Mapping[str, Any]]) -> bool:
                 and not split["invert"]
             )
     return False
-
-
-def _steps(step: Mapping[str, Any] | None, inside: str) -> list[Mapping[str, Any]]:
-    """The steps of a normalizer or pre-tokenizer, in order."""
-    if step is None:
-        return []
-    if step["type"] == "Sequence":
-        return [one for part in step[inside] for one in _steps(part, inside)]
-    return [step]
 
 
 class HFWordEncoder(WordEncoder):

@@ -1,11 +1,12 @@
-"""The sample of sentences that a tokenizer is trained on, drawn from the cleaned text by tasks.
+"""The words that a tokenizer is trained on, counted in sentences drawn from the cleaned text.
 
 Languages are sampled with p ∝ N^alpha, N being a language's number of training sentences over all
 sources (XLM: Lample & Conneau, 2019, section 3.1). Where its share is more than it has, all of its
 sentences are repeated equally often.
 
 The sentences are drawn by number, before any text is read. A task then reads the lines of one part
-of the text that were drawn from it, and no others; memory is that of the sample.
+of the text that were drawn from it, and no others, and counts their words; memory is that of the
+part's share of the sample.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 
 from isoglot.atomic import replace_file, save_array, write_bytes, write_errors
 from isoglot.corpus.cleaning.clean_text import CleanedGroup, Offset, TextPiece
+from isoglot.corpus.tokenization.word_counts import counted_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +55,7 @@ class SampleTask:
 
 
 def is_complete(task: SampleTask, digest: str) -> bool:
-    """Whether the sentences of a finished task are still there."""
+    """Whether the words of a finished task are still there."""
     return task.output.is_file() and bool(digest)
 
 
@@ -109,22 +111,22 @@ def sample_tasks(
                     digest=sha256(drawn[lower:upper].tobytes()).hexdigest(),
                     first=first,
                     sentences=kept,
-                    output=folder / f"{language}-{number:06d}-{column}.txt",
+                    output=folder / f"{language}-{number:06d}-{column}.words",
                 )
                 tasks.append(task)
             first += kept
     return tasks
 
 
-def draw_sentences(task: SampleTask) -> str:
-    """Writes the sentences of one task, a line each; returns their SHA-256."""
+def count_drawn_words(task: SampleTask) -> str:
+    """Writes the counted words of one task's sentences; returns the SHA-256 of the file."""
     drawn = np.load(task.drawn, mmap_mode="r")
     lower, upper = np.searchsorted(drawn, [task.first, task.first + task.sentences])
     chosen = drawn[lower:upper] - task.first
     numbers = np.repeat(np.arange(task.sentences), task.repeats) if task.repeats else chosen[:0]
     rows, times = np.unique(np.concatenate([numbers, chosen]), return_counts=True)
     lines = _lines(task, _rows(task.text, rows))
-    data = b"".join(line * often for line, often in zip(lines, times.tolist(), strict=True))
+    data = counted_lines(zip(lines, times.tolist(), strict=True))
     write_bytes(task.output, data)
     return sha256(data).hexdigest()
 
@@ -140,7 +142,7 @@ def _rows(text: TextPiece, numbers: LongArray) -> LongArray:
 
 
 def _lines(task: SampleTask, rows: LongArray) -> Iterator[bytes]:
-    """The text of these (sorted) rows in one column, with line ends."""
+    """The text of these (sorted) rows in one column."""
     with task.text.text.open("rb") as file:
         for start, end in pairwise(task.offsets):
             lower, upper = np.searchsorted(rows, [start.row, end.row])
@@ -150,15 +152,7 @@ def _lines(task: SampleTask, rows: LongArray) -> Iterator[bytes]:
             found = file.read(end.byte - start.byte).split(b"\n")
             for row in rows[lower:upper].tolist():
                 line = found[row - start.row]
-                yield (line if task.column is None else line.split(b"\t")[task.column]) + b"\n"
-
-
-def read_sample(files: Sequence[Path]) -> Iterator[str]:
-    """The sentences of finished tasks, in order."""
-    for path in files:
-        with path.open("rb") as file:
-            for line in file:
-                yield line[:-1].decode()
+                yield line if task.column is None else line.split(b"\t")[task.column]
 
 
 def sample_sizes(sentences: Mapping[str, int], *, alpha: float, limit: int) -> dict[str, int]:

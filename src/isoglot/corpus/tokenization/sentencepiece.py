@@ -1,4 +1,7 @@
-"""SentencePiece vocabularies: training, encoding, and conversion to a fast Hugging Face tokenizer.
+"""SentencePiece models: training, encoding, and conversion to a fast Hugging Face tokenizer.
+
+A unigram model is trained by `unigram_training` and written as a file of SentencePiece; a BPE model
+is trained by SentencePiece itself.
 
 SentencePiece numbers its pieces as the Hugging Face tokenizer does (`tokenization.hf_tokenizer`),
 so both give the same ids. Unlike XLM-R's, the tokenizer is lossless: it composes characters (NFC)
@@ -16,7 +19,7 @@ from isoglot.corpus.tokenization.vocabulary import TEXT_TO_IDS
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from isoglot.corpus.cleaning.sentences import UnicodeForm
@@ -32,8 +35,7 @@ SentencePieceType = Literal["unigram", "bpe"]
 _CONTROL_SCORE = -1000.0
 _CONTROL_CHARACTERS = "</>0123456789ABCDEFxsunkpad"
 
-# SentencePiece adds the sums of its threads: a fixed number gives the same pieces on every machine
-_THREADS = 4
+_BYTES = 256
 
 
 class SentencePieceEncoder:
@@ -76,37 +78,78 @@ def gives_same_ids(folder: Path, tokenizer: Any, form: UnicodeForm) -> bool:
     return all(built[section] == given[section] for section in TEXT_TO_IDS)
 
 
-def train_sentencepiece(sentences: Iterable[str], config: TokenizerConfig) -> bytes:
-    """A SentencePiece model trained on normalized sentences, as the bytes of its file."""
+def train_sentencepiece(words: Mapping[str, int], config: TokenizerConfig) -> bytes:
+    """A SentencePiece model trained on counted, normalized words, as the bytes of its file."""
+    model = (
+        _train_unigram(words, config) if config.model == "unigram" else _train_bpe(words, config)
+    )
+    return _round_scores(model)
+
+
+def _train_unigram(words: Mapping[str, int], config: TokenizerConfig) -> bytes:
+    """A unigram model (`unigram_training`) as a file of SentencePiece."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    from isoglot.corpus.tokenization.unigram_training import TooManyCharactersError, train_unigram
+
+    proto = sentencepiece_model_pb2.ModelProto()
+    kinds = proto.SentencePiece
+    special = [(token, kinds.CONTROL) for token in SPECIAL_TOKENS[:3]]
+    special.append((SPECIAL_TOKENS[3], kinds.UNKNOWN))
+    if config.byte_fallback:
+        special += [(f"<0x{byte:02X}>", kinds.BYTE) for byte in range(_BYTES)]
+    for piece, kind in special:
+        proto.pieces.add(piece=piece, score=0.0, type=kind)
+    number = config.vocab_size - 1 - len(special)  # SentencePiece has no <mask>
+    try:
+        pieces = train_unigram(words, number, config.character_coverage, _CONTROL_CHARACTERS)
+    except TooManyCharactersError as error:
+        raise _size_error(config, error) from error
+    for piece, score in pieces:
+        proto.pieces.add(piece=piece, score=score)
+    spec = proto.trainer_spec
+    spec.model_type, spec.vocab_size = spec.UNIGRAM, len(proto.pieces)
+    spec.byte_fallback, spec.hard_vocab_limit = config.byte_fallback, False
+    spec.character_coverage = config.character_coverage
+    spec.bos_id, spec.pad_id, spec.eos_id, spec.unk_id = range(4)
+    proto.normalizer_spec.name = "identity"  # cleaned text is normalized already
+    model: bytes = proto.SerializeToString(deterministic=True)
+    return model
+
+
+def _train_bpe(words: Mapping[str, int], config: TokenizerConfig) -> bytes:
+    """A BPE model trained by SentencePiece."""
     import sentencepiece
 
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(sentences),
+            sentence_iterator=(f"{word}\t{number}" for word, number in words.items()),
+            input_format="tsv",
             model_writer=model,
-            model_type=config.model,
+            model_type="bpe",
             vocab_size=config.vocab_size - 1,  # SentencePiece has no <mask>
             hard_vocab_limit=False,
             character_coverage=config.character_coverage,
             byte_fallback=config.byte_fallback,
             normalization_rule_name="identity",  # cleaned text is normalized already
-            required_chars=_CONTROL_CHARACTERS if config.model == "unigram" else "",
             max_sentence_length=1 << 20,
             bos_id=0,
             pad_id=1,
             eos_id=2,
             unk_id=3,
-            num_threads=_THREADS,
             minloglevel=2,
         )
     except (RuntimeError, OSError) as error:
-        raise CorpusError(
-            f"tokenizer.vocab_size: SentencePiece cannot make {config.vocab_size} pieces "
-            f"({error}). The size must hold every character of the text (and 256 bytes, with byte "
-            "fallback)."
-        ) from error
-    return _round_scores(model.getvalue())
+        raise _size_error(config, error) from error
+    return model.getvalue()
+
+
+def _size_error(config: TokenizerConfig, error: Exception) -> CorpusError:
+    return CorpusError(
+        f"tokenizer.vocab_size: there cannot be {config.vocab_size} pieces ({error}). The size "
+        "must hold every character of the text (and 256 bytes, with byte fallback)."
+    )
 
 
 def _round_scores(model: bytes) -> bytes:

@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 from typing_extensions import override
 
-from isoglot.corpus.tokenization.hf_tokenizer import HFEncoder
+from isoglot.corpus.tokenization.hf_tokenizer import HFEncoder, flat_steps
 from isoglot.corpus.tokenization.viterbi import build_trie, num_bytes, segment
 from isoglot.corpus.tokenization.vocabulary import SPACE_MARK
 from isoglot.corpus.tokenization.word_table import Words, codes_of
@@ -53,8 +53,8 @@ _NUM_CHARACTERS = 0x110000
 
 def is_supported(sections: Mapping[str, Any]) -> bool:
     """Whether a tokenizer.json has the steps that are computed here."""
-    normalizers = _steps(sections["normalizer"], "normalizers")
-    pre_tokenizers = _steps(sections["pre_tokenizer"], "pretokenizers")
+    normalizers = flat_steps(sections["normalizer"], "normalizers")
+    pre_tokenizers = flat_steps(sections["pre_tokenizer"], "pretokenizers")
     kinds = [one["type"] for one in pre_tokenizers]
     spaces = ({"Regex": " {2,}"}, {"Regex": r"\s+"})
     return (
@@ -71,15 +71,6 @@ def is_supported(sections: Mapping[str, Any]) -> bool:
         )
         and all(one["special"] for one in sections["added_tokens"])
     )
-
-
-def _steps(step: Mapping[str, Any] | None, inside: str) -> list[Mapping[str, Any]]:
-    """The steps of a normalizer or pre-tokenizer, in order."""
-    if step is None:
-        return []
-    if step["type"] == "Sequence":
-        return [one for part in step[inside] for one in _steps(part, inside)]
-    return [step]
 
 
 class UnigramEncoder(WordEncoder):
