@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isoglot.batching.mixture import key_of
+from isoglot.batching.counter_rng import key_of
 from isoglot.types import Cursor, Draw
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from isoglot.batching.block_order import BlockOrder
-from isoglot.batching.mixture import Component, key_of, permute
+from isoglot.batching.counter_rng import key_of, permute
+from isoglot.batching.mixture import Component
 from tests.batching.fakes import FakeSlice
 
 BLOCKS = st.lists(st.integers(0, 9), min_size=1, max_size=40).filter(any)

@@ -12,7 +12,7 @@ import torch
 from typing_extensions import override
 
 from isoglot.batching.builder import BatchBuilder, PlacedSequence, RowBuffer, TargetCollector
-from isoglot.batching.mixture import key_of
+from isoglot.batching.counter_rng import key_of
 from isoglot.batching.planner import BatchConfig, MicroBatchPlan, Planner
 from isoglot.errors import IsoglotError
 from isoglot.types import IGNORE, Batch, Cursor, MaskRule, Rows, Sequence

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from isoglot.batching.counter_rng import key_of, uniform
 from isoglot.batching.loader import LoaderConfig
-from isoglot.batching.mixture import Mixture, key_of, uniform
+from isoglot.batching.mixture import Mixture
 from isoglot.batching.planner import BatchConfig, Planner
 from isoglot.batching.schedules import MaskingRate, StageSchedules
 from isoglot.batching.streams import ParallelStream, TextStream

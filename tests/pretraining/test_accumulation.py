@@ -28,7 +28,8 @@ from isoglot.objectives.base import ForwardResult
 from isoglot.objectives.btmlm import BTMLM
 from isoglot.objectives.compared import Compared
 from isoglot.objectives.moco import MomentumContrast
-from isoglot.pretraining.train_module import TrainModule, WholeStep
+from isoglot.pretraining.train_module import TrainModule
+from isoglot.pretraining.whole_step import WholeStep
 from isoglot.types import Batch, Cursor
 from tests.pretraining.splits import (
     VARIANTS,

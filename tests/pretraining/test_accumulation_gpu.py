@@ -10,7 +10,8 @@ from isoglot.batching.planner import BatchConfig
 from isoglot.corpus import Corpus
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
-from isoglot.pretraining.train_module import TrainModule, WholeStep
+from isoglot.pretraining.train_module import TrainModule
+from isoglot.pretraining.whole_step import WholeStep
 from isoglot.types import Cursor
 from tests.pretraining.splits import STREAMS, VARIANTS
 

@@ -23,7 +23,7 @@ from isoglot.pretraining.early_stopping import (
     HeldoutProgress,
     HeldoutWatch,
 )
-from isoglot.pretraining.heldout_metrics import Metric, heldout_value
+from isoglot.pretraining.heldout_scores import Metric, heldout_value
 from isoglot.pretraining.run import pretrain
 from isoglot.recipe import load_recipe
 from tests.pretraining import driver

@@ -21,14 +21,14 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from typing_extensions import override
 
-from isoglot.batching.mixture import key_of
+from isoglot.batching.counter_rng import key_of
 from isoglot.batching.planner import BatchConfig
 from isoglot.corpus import Corpus
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
 from isoglot.objectives.base import ObjectiveModule, TokenPrediction
 from isoglot.objectives.mlm import MLM
-from isoglot.pretraining.build import build_run, build_train_module
+from isoglot.pretraining.build import RunRequest, build_run, build_train_module
 from isoglot.pretraining.config import PretrainConfig, objectives_of
 from isoglot.pretraining.distributed import DistributedConfig, share_module
 from isoglot.pretraining.initial_weights import _layout
@@ -116,7 +116,15 @@ def shard(
     said = io.StringIO()
     with RealBytes() as counter:
         console = Console(file=said, width=10_000)
-        module = build_run(config, opened, run, "run", None, console, accelerator).module
+        request = RunRequest(
+            recipe=config,
+            corpus=opened,
+            folder=run,
+            name="run",
+            console=console,
+            accelerator=accelerator,
+        )
+        module = build_run(request).module
         on_meta = [weight.is_meta for weight in module.parameters()]
         share_module(module, config.distributed, accelerator)
     random = torch.get_rng_state()

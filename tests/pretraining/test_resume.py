@@ -31,7 +31,7 @@ STOPS = {
     "slots": (5, 11),
     "seq2seq": (2, 5, 10),
     "knowledge": (1, 6),
-    "stopping": (3, 8, 13),
+    "stopping": (3, 6, 8),
 }
 """Steps after which each run is interrupted, one or more in every stage."""
 

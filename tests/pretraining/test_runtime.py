@@ -1,6 +1,9 @@
 """What happens after which step, in a run of several stages."""
 
-from isoglot.pretraining.runtime import StepSchedule
+from dataclasses import replace
+
+from isoglot.pretraining.runtime import StepSchedule, make_accelerator
+from isoglot.recipe import load_recipe
 
 
 def test_moments_are_counted_over_the_run_and_the_last_step_is_one():
@@ -20,3 +23,12 @@ def test_zero_is_never_but_for_the_last_step():
     )
     assert [step for step in range(1, 4) if schedule.needs_sync(step)] == [3]
     assert not any(map(schedule.exports, range(1, 4)))
+
+
+def test_runs_of_one_python_process_may_differ_in_precision(tmp_path):
+    recipe = load_recipe("tiny", ["logging.trackers=[]"])
+    found = [
+        make_accelerator(replace(recipe, precision=precision), tmp_path).mixed_precision
+        for precision in ("float32", "bf16", "float32")
+    ]
+    assert found == ["no", "bf16", "no"]

@@ -194,6 +194,21 @@ def test_the_log_has_a_line_every_15_seconds_and_at_the_end(monkeypatch):
     assert lines[-1].endswith(f"{duration(0)} left")
 
 
+def test_a_run_that_is_a_part_of_a_whole_shows_no_time_left_of_its_own():
+    log, terminal = io.StringIO(), io.StringIO()
+    for console in (
+        Console(file=log, width=30),  # a log keeps lines whole
+        Console(file=terminal, width=200, force_terminal=True),
+    ):
+        writer = ConsoleWriter("adapted", 4, 0, console, time_left=False)
+        for step in range(1, 5):
+            writer.write({"step": step, "tokens": 200, "seconds": 4.0, "mlm/loss": 2.0})
+        writer.close()
+    assert log.getvalue().splitlines() == ["adapted step 4/4  mlm 2.000  50 tokens/s"]
+    assert "mlm 2.000  50 tokens/s" in terminal.getvalue()
+    assert "left" not in terminal.getvalue()
+
+
 def test_a_first_step_that_compiles_does_not_tell_the_time_left(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from isoglot.batching.mixture import permute
+from isoglot.batching.counter_rng import permute
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ import torch
 from torch.utils.data import Dataset
 from typing_extensions import override
 
-from isoglot.batching.mixture import key_of
+from isoglot.batching.counter_rng import key_of
 from isoglot.batching.schedules import ObjectivesOfStep
 from isoglot.errors import IsoglotError
 from isoglot.types import IGNORE, Batch, LongArray, MaskRule, Rows, Sequence, Vocabulary
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from isoglot.types import Example, Rng
 
 _FIELDS = ("ids", "positions", "languages", "sentences", "roles", "rules", "sequences")
+
+
+_Built = tuple[str, "Objective", tuple[Sequence, ...]]
+"""(name, objective, sequences of one draw)."""
 
 
 class PlacedSequence(NamedTuple):
@@ -92,30 +96,14 @@ class BatchBuilder(Dataset[Batch]):
         targets = TargetCollector()
         everything: list[PlacedSequence] = []
         for draw in range(len(plan.draws.components)):
-            number = int(plan.draws.starts[draw])
-            placed: list[PlacedSequence] = []
-            starts: dict[str, int] = {}
-            for name, objective, sequences in self._build_draw(plan, draw):
-                num_main = len(sequences) - objective.num_aux_sequences
-                for place, sequence in enumerate(sequences):
-                    assert len(sequence) <= plan.draws.lengths[number], (name, len(sequence))
-                    is_aux = place >= num_main
-                    buffer = aux[name] if is_aux else main
-                    start = buffer.put(sequence, int(plan.rows[number]), int(plan.offsets[number]))
-                    one = PlacedSequence(name, objective, sequence, start, is_aux, draw=draw)
-                    placed.append(one)
-                    if not is_aux:
-                        starts.setdefault(name, start)
-                    number += 1
-            for one in placed:
-                bases = (starts[base] for base in one.objective.depends_on() if base in starts)
-                targets.collect(one, base_start=next(bases, None))
+            built = self._build_draw(plan, draw)
+            # an objective may read sequences of another one, so all are placed before any is read
+            placed = self._place_draw(built, plan, draw, main, aux)
+            _collect_draw(built, placed, targets)
             everything += placed
         return self._batch(main, aux, targets, plan), everything
 
-    def _build_draw(
-        self, plan: MicroBatchPlan, draw: int
-    ) -> list[tuple[str, Objective, tuple[Sequence, ...]]]:
+    def _build_draw(self, plan: MicroBatchPlan, draw: int) -> list[_Built]:
         """The sequences of one draw, objective by objective."""
         number, counter = int(plan.draws.components[draw]), int(plan.draws.counters[draw])
         component, keys = self.mixture.components[number], self._keys[number]
@@ -146,6 +134,30 @@ class BatchBuilder(Dataset[Batch]):
         plan: MicroBatchPlan,  # noqa: ARG002 (padded batches read it)
     ) -> tuple[Sequence, ...]:
         return objective.build(example, self.vocabulary, rng)
+
+    def _place_draw(
+        self,
+        built: list[_Built],
+        plan: MicroBatchPlan,
+        draw: int,
+        main: RowBuffer,
+        aux: dict[str, RowBuffer],
+    ) -> list[PlacedSequence]:
+        """Write the sequences of a draw into the rows that the plan has for them."""
+        number = int(plan.draws.starts[draw])
+        placed: list[PlacedSequence] = []
+        for name, objective, sequences in built:
+            if objective.marks_bases():
+                continue  # its sequences are those of another objective
+            num_main = len(sequences) - objective.num_aux_sequences
+            for place, sequence in enumerate(sequences):
+                assert len(sequence) <= plan.draws.lengths[number], (name, len(sequence))
+                is_aux = place >= num_main
+                buffer = aux[name] if is_aux else main
+                start = buffer.put(sequence, int(plan.rows[number]), int(plan.offsets[number]))
+                placed.append(PlacedSequence(name, objective, sequence, start, is_aux, draw=draw))
+                number += 1
+        return placed
 
     def _batch(
         self,
@@ -190,6 +202,29 @@ class BatchBuilder(Dataset[Batch]):
                     bases = [slices[base] for base in objective.depends_on() if base in slices]
                     counts[name] = sum(stop - start for start, stop in bases)
         return counts
+
+
+def _collect_draw(
+    built: list[_Built], placed: list[PlacedSequence], targets: TargetCollector
+) -> None:
+    """Collect the targets, markers and labels of a draw, once its sequences have their places."""
+
+    def base_starts(objective: Objective) -> list[int]:
+        """Flat indices of the first tokens of the sequences that an objective depends on."""
+        return [
+            one.start
+            for base in objective.depends_on()
+            for one in placed
+            if one.name == base and not one.is_aux
+        ]
+
+    for one in placed:
+        bases = base_starts(one.objective) if one.objective.base_markers else []
+        targets.collect(one, base_start=next(iter(bases), None))
+    for name, objective, sequences in built:
+        if objective.marks_bases():
+            for sequence, start in zip(sequences, base_starts(objective), strict=True):
+                targets.mark(name, sequence, start)
 
 
 class RowBuffer:
@@ -256,6 +291,16 @@ class TargetCollector:
                 in_base.setdefault(marker, []).append(base_start + places)
             else:
                 markers.setdefault(marker, []).append(start + places)
+        self._add_labels(name, sequence)
+
+    def mark(self, name: str, sequence: Sequence, start: int) -> None:
+        """Add an objective's markers and labels in a sequence of another one, which is placed."""
+        markers = self.markers.setdefault(name, {})
+        for marker, places in sequence.markers.items():
+            markers.setdefault(marker, []).append(start + places)
+        self._add_labels(name, sequence)
+
+    def _add_labels(self, name: str, sequence: Sequence) -> None:
         labels = self.labels.setdefault(name, {})
         for label, numbers in sequence.labels.items():
             labels.setdefault(label, []).append(numbers)

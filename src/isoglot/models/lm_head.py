@@ -12,7 +12,8 @@ nearly always, logits exist once, in the type of the product, with the log-sum-e
 gradient is computed from both in one pass (compiled on a GPU). More target positions than
 `chunk_size` are recomputed in the backward pass. GPU products are fastest with sizes that are
 multiples of eight, and XLM-R has 250,002 tokens: on a GPU the matrix is padded with rows whose bias
-is minus infinity, so that their probability is zero.
+is minus infinity, so that their probability is zero. On a CPU both are computed by blocks of tokens
+(`blocked_cross_entropy`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils.checkpoint import checkpoint
 from typing_extensions import override
 
+from isoglot.models.blocked_cross_entropy import BlockedLinearCrossEntropy
 from isoglot.types import IGNORE
 
 if TYPE_CHECKING:
@@ -186,6 +188,9 @@ def fused_linear_cross_entropy(
     """
     features, multiple = features.to(_product_dtype(features, weight)), _multiple(features)
     bias = weight.new_zeros(len(weight)) if bias is None else bias
+    if _on_cpu(features):
+        losses, correct = BlockedLinearCrossEntropy.apply(features, weight, bias, targets)
+        return losses, correct
     losses, correct = _FusedLinearCrossEntropy.apply(features, weight, bias, targets, multiple)
     return losses, correct
 
@@ -235,6 +240,12 @@ class _FusedLinearCrossEntropy(torch.autograd.Function):
 def _product_dtype(features: Tensor, weight: Tensor) -> torch.dtype:
     device = features.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+
+
+def _on_cpu(features: Tensor) -> bool:
+    """Is it a CPU? Blocks are cut by the numbers of targets, which a fake tensor does not have."""
+    on_cpu = features.device.type == "cpu" and not features.is_cuda
+    return on_cpu and not isinstance(features, FakeTensor)
 
 
 def _multiple(features: Tensor) -> int:

@@ -26,7 +26,7 @@ from torch import Tensor
 from isoglot.objectives.base import LossSum
 from isoglot.objectives.compared import GatheredStep, StepModule
 from isoglot.pretraining.distributed import gradient_exchange
-from isoglot.pretraining.train_module import WholeStep
+from isoglot.pretraining.whole_step import WholeStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
     from isoglot.objectives.compared import StepLoss
-    from isoglot.pretraining.train_module import PartialLosses, TrainModule
+    from isoglot.pretraining.train_module import TrainModule
     from isoglot.pretraining.train_step import StageContext
+    from isoglot.pretraining.whole_step import PartialLosses
     from isoglot.types import Batch
 
 COUNT = " count"

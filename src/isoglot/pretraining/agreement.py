@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from accelerate.utils import gather_object
 
 from isoglot import __version__
-from isoglot.batching.mixture import key_of
+from isoglot.batching.counter_rng import key_of
 from isoglot.errors import IsoglotError
 from isoglot.locks import lock_content
 from isoglot.pretraining.config import data_fingerprint

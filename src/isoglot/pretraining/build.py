@@ -1,4 +1,10 @@
-"""Building a run: device, objectives, number of steps, model and exporter, in that order.
+"""Building a run: device, objectives, open numbers, model and exporter, in that order.
+
+    RunRequest: recipe, corpus, folder --build_run--> RunContext: the same with a module to train
+
+A recipe may leave numbers open: `batch.micro_rows: auto`, or the steps where a time is given. They
+are measured before the model is built (`planning.py`) and kept in the run's folder, for a resumed
+run.
 
 The model is an encoder, or an encoder-decoder where the recipe has `model.decoder`. A model to
 start from (`model.init_from`) whose vocabulary is not the corpus's is transplanted first into
@@ -9,6 +15,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,18 +24,19 @@ import torch
 from accelerate import Accelerator
 from rich.console import Console
 
+from isoglot.batching.counter_rng import key_of
 from isoglot.batching.loader import worker_note
-from isoglot.batching.mixture import key_of
 from isoglot.corpus import Corpus
 from isoglot.folders import model_folder
 from isoglot.objectives.base import Objective
 from isoglot.pretraining.config import PretrainConfig, objectives_of, objectives_to_fit
+from isoglot.pretraining.cpu_precision import precision_note
 from isoglot.pretraining.distributed import check_processes
 from isoglot.pretraining.export import Exporter
 from isoglot.pretraining.initial_weights import build_on_first_process
-from isoglot.pretraining.measuring import RunMeasurer
+from isoglot.pretraining.measuring import RunMeasurer, TimeBudget
 from isoglot.pretraining.memory_saving import build_device, save_memory
-from isoglot.pretraining.planning import make_plan, needs_plan, stored_plan
+from isoglot.pretraining.planning import RunPlan, make_plan, needs_plan, stored_plan
 from isoglot.pretraining.requirements import (
     TRANSPLANTED,
     check_corpus,
@@ -49,12 +57,29 @@ from isoglot.pretraining.weight_average import WeightAverage
 from isoglot.pretraining.writers import PrepareProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from isoglot.models.config import ModelConfig
     from isoglot.models.transplant.report import TransplantReport
-    from isoglot.pretraining.measuring import TimeBudget
-from isoglot.pretraining.planning import RunPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What a run is built from."""
+
+    recipe: PretrainConfig
+    """As it was given: without the defaults that follow from the corpus, its numbers open."""
+    corpus: Corpus
+    folder: Path
+    name: str
+    recipe_text: str | Callable[[PretrainConfig], str] | None = None
+    """The recipe as text, or what writes a recipe whose open numbers have been found."""
+    console: Console
+    accelerator: Accelerator
+    budget: TimeBudget | None = None
+    """Time for the run; its stages get the steps that fill it."""
+    resume: bool = False
+    part_of_plan: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +87,7 @@ class RunContext:
     """What stays the same from the first stage of a run to its last."""
 
     config: PretrainConfig
+    """The recipe with the corpus's defaults and without open numbers."""
     corpus: Corpus
     folder: Path
     name: str
@@ -75,8 +101,10 @@ class RunContext:
     """Steps of each stage."""
     module: TrainModule
     exporter: Exporter
+    part_of_plan: bool = False
+    """Whether something else has planned its passes and shows how long the whole still takes."""
     told: set[str] = field(default_factory=set)
-    """Sentences that were told and are not told again."""
+    """Notes that were printed once and are not printed again."""
 
     @property
     def known_objectives(self) -> dict[str, Objective]:
@@ -89,69 +117,59 @@ class RunContext:
         self.console.print(f"{label}: {message}", highlight=False, soft_wrap=True)
 
 
-def build_run(
-    config: PretrainConfig,
-    corpus: Corpus,
-    folder: Path,
-    name: str,
-    recipe_text: str | Callable[[PretrainConfig], str] | None,
-    console: Console,
-    accelerator: Accelerator,
-    *,
-    budget: TimeBudget | None = None,
-    resume: bool = False,
-) -> RunContext:
-    """Build what a run needs before its first stage; open numbers are found, or its plan's."""
-    check_corpus(config, corpus)
-    check_processes(config, accelerator.num_processes)
-    asked = config
+def build_run(request: RunRequest) -> RunContext:
+    """Build what a run needs before its first stage."""
+    recipe, corpus, accelerator = request.recipe, request.corpus, request.accelerator
+    on_gpu = accelerator.device.type == "cuda"
+    check_corpus(recipe, corpus)
+    check_processes(recipe, accelerator.num_processes)
     if not accelerator.is_main_process:
-        console = Console(quiet=True)
-    if accelerator.device.type == "cuda" and config.deterministic:
+        request = replace(request, console=Console(quiet=True))
+    console = request.console
+    if on_gpu and recipe.deterministic:
         enable_determinism()
-    torch.manual_seed(key_of(config.seed, "weights") >> 1)
-    if (missing := describe_missing(config, corpus)) is not None:
-        console.print(f"[yellow]note[/]: {missing}", highlight=False, soft_wrap=True)
-    if (order := describe_order(config, corpus)) is not None:
-        console.print(f"[yellow]note[/]: {order}", highlight=False, soft_wrap=True)
-    config = with_corpus_defaults(config, corpus)
+    torch.manual_seed(key_of(recipe.seed, "weights") >> 1)
+    for told in (describe_missing(recipe, corpus), describe_order(recipe, corpus)):
+        if told is not None:
+            console.print(f"[yellow]note[/]: {told}", highlight=False, soft_wrap=True)
+    config = with_corpus_defaults(recipe, corpus)
     objectives = prepare_objectives(config, corpus, console, accelerator)
-    plan, steps, model = _resolve(
-        config, asked, corpus, folder, objectives, console, accelerator, budget, resume=resume
-    )
-    config = config if plan is None else plan.apply(config)
-    if callable(recipe_text):
-        recipe_text = recipe_text(asked if plan is None else plan.apply(asked))
+    plan, steps, model = _resolve(request, config, objectives)
+    if plan is not None:
+        config, recipe = plan.apply(config), plan.apply(recipe)
+    text = request.recipe_text(recipe) if callable(request.recipe_text) else request.recipe_text
     module, note = _build_module(replace(config, model=model), objectives, corpus, accelerator)
     if config.averaging is not None:
         module.average = WeightAverage(module, config.averaging)
-    exporter = Exporter(
-        config=config,
-        corpus=corpus,
-        module=module,
-        accelerator=accelerator,
-        folder=folder,
-        name=name,
-        recipe_text=recipe_text,
-        console=console,
-    )
     context = RunContext(
         config=config,
         corpus=corpus,
-        folder=folder,
-        name=name,
-        recipe_text=recipe_text,
+        folder=request.folder,
+        name=request.name,
+        recipe_text=text,
         console=console,
         accelerator=accelerator,
         objectives=objectives,
         num_steps=steps,
         module=module,
-        exporter=exporter,
+        exporter=Exporter(
+            config=config,
+            corpus=corpus,
+            module=module,
+            accelerator=accelerator,
+            folder=request.folder,
+            name=request.name,
+            recipe_text=text,
+            console=console,
+        ),
+        part_of_plan=request.part_of_plan,
     )
-    local = int(os.environ.get("LOCAL_WORLD_SIZE", accelerator.num_processes))
+    num_weights = sum(weight.numel() for weight in module.parameters())
+    local_processes = int(os.environ.get("LOCAL_WORLD_SIZE", accelerator.num_processes))
     for told in (
-        worker_note(config.loader, local, on_gpu=accelerator.device.type == "cuda"),
+        worker_note(config.loader, local_processes, on_gpu=on_gpu),
         config.distributed.note(accelerator.num_processes),
+        precision_note(config.precision, on_gpu=on_gpu, num_weights=num_weights),
         note,
     ):
         if told:
@@ -198,47 +216,34 @@ def prepare_objectives(
 
 
 def _resolve(
-    config: PretrainConfig,
-    asked: PretrainConfig,
-    corpus: Corpus,
-    folder: Path,
-    objectives: dict[str, Objective],
-    console: Console,
-    accelerator: Accelerator,
-    budget: TimeBudget | None,
-    *,
-    resume: bool,
+    request: RunRequest, config: PretrainConfig, objectives: dict[str, Objective]
 ) -> tuple[RunPlan | None, list[int], ModelConfig]:
-    """The plan of a run, if it needs one, the steps of its stages, and the model it starts from."""
-    plan = stored_plan(asked, folder, budget, accelerator.num_processes) if resume else None
-    planned = plan is None and needs_plan(asked, budget)
+    """The plan of a run, if it needs one, the steps of its stages, and the model it starts from.
+
+    `config` is the recipe with the defaults of the corpus; a plan belongs to the recipe as given.
+    """
+    corpus, folder, accelerator = request.corpus, request.folder, request.accelerator
+    plan = None
+    if request.resume:
+        plan = stored_plan(request.recipe, folder, request.budget, accelerator.num_processes)
+    is_open = plan is None and needs_plan(request.recipe, request.budget)
     config = config if plan is None else plan.apply(config)
     # a shape that cannot be is refused before a model is transplanted
-    steps = [] if planned else count_steps(config, corpus, objectives)
+    steps = [] if is_open else count_steps(config, corpus, objectives)
     # one process transplants; a run that has begun has been transplanted
     with main_process_first(accelerator):
         transplant_now = accelerator.is_main_process and not has_begun(folder)
-        model = resolve_init(config, corpus, folder, console, transplant_now=transplant_now)
-    if planned:
-        open_config = replace(config, model=model)
-        plan = _plan(open_config, asked, corpus, folder, objectives, console, accelerator, budget)
-        config = plan.apply(config)
-        steps = count_steps(config, corpus, objectives)
+        model = resolve_init(config, corpus, folder, request.console, transplant_now=transplant_now)
+    if is_open:
+        plan = _plan(request, replace(config, model=model), objectives)
+        steps = count_steps(plan.apply(config), corpus, objectives)
     return plan, steps, model
 
 
-def _plan(
-    config: PretrainConfig,
-    asked: PretrainConfig,
-    corpus: Corpus,
-    folder: Path,
-    objectives: dict[str, Objective],
-    console: Console,
-    accelerator: Accelerator,
-    budget: TimeBudget | None,
-) -> RunPlan:
-    """Make the plan of a run, and keep it in the run's folder."""
-    scratch = folder / ".trial"
+def _plan(request: RunRequest, config: PretrainConfig, objectives: dict[str, Objective]) -> RunPlan:
+    """Measure the open numbers of a run, and keep them in its folder."""
+    corpus, accelerator = request.corpus, request.accelerator
+    scratch = request.folder / ".trial"
 
     def steps_with(micro_rows: int) -> list[int]:
         shape = replace(config.batch, micro_rows=micro_rows)
@@ -250,17 +255,17 @@ def _plan(
         scratch=scratch,
         accelerator=accelerator,
         objectives=objectives,
-        console=console,
+        console=request.console,
         steps=tuple(steps_with(config.batch.rows)),
-        budget=budget,
+        budget=request.budget,
     )
     try:
         with measurer:
-            plan = make_plan(measurer, asked, steps_with)
+            plan = make_plan(measurer, request.recipe, steps_with)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if accelerator.is_main_process:
-        plan.write(folder)
+        plan.write(request.folder)
     wait_for_all(accelerator)
     return plan
 

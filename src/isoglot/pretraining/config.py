@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from accelerate.utils import LoggerType
 from typing_extensions import override
 
+from isoglot.batching.counter_rng import key_of
 from isoglot.batching.loader import LoaderConfig
-from isoglot.batching.mixture import key_of
 from isoglot.batching.planner import BatchConfig
 from isoglot.batching.schedules import BatchWarmup, MaskingRate, StageSchedules
 from isoglot.batching.streams import StreamConfig
@@ -138,7 +138,8 @@ class PretrainConfig:
     export: ExportConfig = field(default_factory=ExportConfig)
     """What is written beside the plain Hugging Face folder."""
     precision: Literal["auto", "float32", "bf16"] = "auto"
-    """Mixed precision: bf16 autocast on a GPU, float32 on a CPU (auto), or always one of them."""
+    """Mixed precision: bf16 autocast on a GPU, float32 on a CPU (auto), or always one of them; bf16
+    on a CPU is tried in a process of its own first."""
     distributed: DistributedConfig = field(default_factory=DistributedConfig)
     """How the processes of a run share the model."""
     deterministic: bool = True
@@ -256,7 +257,7 @@ def objectives_of(config: PretrainConfig) -> dict[str, Objective]:
                 depends_on = objective.depends_on()
                 if depends_on and not set(depends_on) & set(stream.objectives):
                     raise RecipeError(
-                        f"the objective {name!r} is computed at the masked tokens of "
+                        f"the objective {name!r} reads the sequences of "
                         f"{' or '.join(depends_on)}: add {depends_on[0]!r} to the objectives of "
                         f"the stream {stream.kind!r}."
                     )

@@ -22,7 +22,7 @@ import torch
 
 from isoglot.errors import RecipeError
 from isoglot.objectives.contrast.pooling import ContrastObjective
-from isoglot.pretraining.heldout_metrics import Metric, heldout_value, is_better
+from isoglot.pretraining.heldout_scores import Metric, heldout_value, is_better
 from isoglot.pretraining.optimizer import learning_rate
 from isoglot.ranges import Range, check_ranges
 

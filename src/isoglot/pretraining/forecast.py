@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MANY_PASSES = 10.0
 """A stream that is read more often is worth a warning."""
+_LEAST_SHOWN = 0.1
+"""Fewer passes are not told apart."""
 _STEPS_PLANNED, _PLANNING_SECONDS = 64, 2.0
 """Steps that are planned to count their draws, at most, and for how long."""
 
@@ -43,10 +45,10 @@ class StreamPasses:
 
     def read(self) -> str:
         """How often: `read 3.2 times (most: news/sw 12 times)`."""
-        most = ""
-        if self.most_passes > 1.5 * self.passes:
+        times, most = _times(self.passes), ""
+        if self.most_passes > 1.5 * self.passes and _times(self.most_passes) != times:
             most = f" (most: {self.most_read} {_times(self.most_passes)})"
-        return f"read {_times(self.passes)}{most}"
+        return f"read {times}{most}"
 
 
 def count_passes(
@@ -83,13 +85,16 @@ def count_passes(
 
 
 def say_length(context: RunContext, planner: Planner, stage: int) -> None:
-    """Print the steps of a stage and its passes over the data; many passes are a warning."""
+    """Print the steps of a stage and its passes over the data.
+
+    Many passes are a warning, unless the run is part of a plan that has named them.
+    """
     config, steps = context.config.stages[stage], context.num_steps[stage]
     if config.epochs is not None:
-        context.console.print(describe_length(config, steps), highlight=False)
+        context.console.print(describe_length(config, steps), highlight=False, soft_wrap=True)
     found = count_passes(planner, list(config.streams), stage=stage, steps=steps)
-    context.console.print(describe_passes(found, steps), highlight=False)
-    if (note := many_passes_note(found)) is not None:
+    context.console.print(describe_passes(found, steps), highlight=False, soft_wrap=True)
+    if not context.part_of_plan and (note := many_passes_note(found)) is not None:
         context.warn(note, kind="warning")
 
 
@@ -105,16 +110,21 @@ def many_passes_note(found: Sequence[StreamPasses]) -> str | None:
     often = [one for one in found if one.passes > MANY_PASSES]
     if not often:
         return None
-    said = " and ".join(f"{one.stream} ({one.examples:,} examples)" for one in often)
+    said = " and ".join(
+        f"{one.stream} ({one.examples:,} examples) will be read {_times(one.passes)}"
+        for one in often
+    )
     stage = often[0].stage
     return (
-        f"{said} will be read {_times(max(one.passes for one in often))}: more than "
+        f"{said}: more than "
         f"{MANY_PASSES:g} passes seldom help. Set stages.{stage}.steps lower, or stages."
         f"{stage}.epochs, or add data."
     )
 
 
 def _times(passes: float) -> str:
+    if 0 < passes < _LEAST_SHOWN:
+        return f"less than {_LEAST_SHOWN} times"
     return f"{passes:.1f} times" if passes < MANY_PASSES else f"{passes:,.0f} times"
 
 
@@ -145,6 +155,7 @@ class SpeedWriter:
                 f"stage {stage + 1}: {one:.3g} s a step, about {duration(one * steps)} for its "
                 f"{steps:,} steps; validation and checkpoints apart",
                 highlight=False,
+                soft_wrap=True,
             )
             times += [0.0] * _TIMED  # said
 

@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor, Shard
 from typing_extensions import override
 
-from isoglot.batching.mixture import key_of
+from isoglot.batching.counter_rng import key_of
 from isoglot.errors import RecipeError
 
 if TYPE_CHECKING:

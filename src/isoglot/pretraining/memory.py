@@ -13,6 +13,8 @@ from pathlib import Path
 
 import torch
 
+from isoglot.models.cpu_memory import release_freed_memory
+
 _GIB = 2**30
 _CGROUP = Path("/sys/fs/cgroup")
 _OUT_OF_MEMORY = (
@@ -78,6 +80,7 @@ def start_peak(device: torch.device) -> None:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
         return
+    release_freed_memory()
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:

@@ -1,13 +1,13 @@
 """`batch.micro_rows: auto`: which number of rows at a time is fastest, and fits the memory.
 
-Sizes are tried by running steps, from a small one upwards, about doubling, until memory ends or
-they get slower; then sizes between the best one and its neighbours. More is not always faster.
+Sizes are tried by running steps, from a small one upwards, each about four times the one before,
+until memory ends or they get slower; then sizes between the best one and its neighbours. Each size
+is compiled on a GPU, half a minute, so few are tried. More is not always faster.
 Only sizes that divide a step evenly are tried. This file decides what to try next; `trial.py` runs.
 """
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 _EQUAL = 0.01
 """Sizes whose speeds differ by less are as fast; the smallest of them is taken."""
+_CLIMB = 4
+"""On the way up, a size is at most so many times the one before."""
+_NEAR = 1.25
+"""Sizes of at most this ratio are near enough: none between them is tried."""
 _GAIN = 0.02
 """A size that is faster than the best by less is no reason to go on."""
 _SLOWER = 0.05
@@ -127,9 +131,10 @@ class Search:
                 )
             size = self._below(size)
         self._climb(size, end)
+        self._refine_above(end)
         if self._fastest() == size:
             self._descend(size, end)
-        self._refine(end)
+        self._try_between(*self._around()[:2], end)
         return self._choice()
 
     def _try(self, size: int) -> SizeTrial | None:
@@ -178,18 +183,34 @@ class Search:
             if found.tokens_per_second < before.tokens_per_second:
                 return
 
-    def _refine(self, end: float) -> None:
-        """Try a size between the fastest and each of its neighbours."""
+    def _refine_above(self, end: float) -> None:
+        """Try sizes between the fastest and the next one above it, until the two are near."""
+        while True:
+            _, fastest, above = self._around()
+            if above <= _NEAR * fastest:
+                return
+            found = self._try_between(fastest, above, end)
+            if found is None or (self.trials[found] is not None and self._fastest() == fastest):
+                return
+
+    def _try_between(self, low: int, high: int, end: float) -> int | None:
+        """Try the size in the middle of two, on a scale of ratios; none: there is no such size."""
+        between = [size for size in self.sizes if low < size < high]
+        if not between or self.clock() >= end:
+            return None
+        size = min(between, key=lambda size: abs(size * size - low * high))
+        self._try(size)
+        return size
+
+    def _around(self) -> tuple[int, int, int]:
+        """The fastest size between its neighbours among those tried; at an end, itself."""
         tried = sorted(self.trials)
         place = tried.index(self._fastest())
-        for low, high in itertools.pairwise(tried[max(place - 1, 0) : place + 2]):
-            between = [size for size in self.sizes if low < size < high]
-            if between and self.clock() < end:
-                self._try(min(between, key=lambda size: abs(size * size - low * high)))
+        return tried[max(place - 1, 0)], tried[place], tried[min(place + 1, len(tried) - 1)]
 
     def _above(self, size: int) -> int:
         larger = [one for one in self.sizes if one > size]
-        return max([one for one in larger if one <= 2 * size], default=larger[0])
+        return max([one for one in larger if one <= _CLIMB * size], default=larger[0])
 
     def _below(self, size: int) -> int:
         smaller = [one for one in self.sizes if one < size]

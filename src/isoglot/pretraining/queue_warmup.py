@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from isoglot.batching.mixture import key_of
+from isoglot.batching.counter_rng import key_of
 from isoglot.pretraining.runtime import any_process
 from isoglot.pretraining.stage_data import make_loader
 from isoglot.types import Cursor
@@ -53,7 +53,8 @@ def warm_up_queues(
         if time.monotonic() - last_line > _LINE_SECONDS:
             last_line = time.monotonic()
             left = ", ".join(f"{name} {count:,}" for name, count in missing.items())
-            context.console.print(f"queue warm-up, keys still needed: {left}", highlight=False)
+            said = f"queue warm-up, keys still needed: {left}"
+            context.console.print(said, highlight=False, soft_wrap=True)
         torch.manual_seed(key_of(seed, "fill", number, accelerator.process_index) >> 1)
         for batch in next(steps):
             with accelerator.autocast():

@@ -13,6 +13,7 @@ from isoglot.folders import model_folder
 from isoglot.models.transplant.dictionary import expand_patterns
 from isoglot.pretraining import checkpoint
 from isoglot.pretraining.config import objectives_of
+from isoglot.pretraining.cpu_precision import check_cpu_precision
 from isoglot.pretraining.environment import check_environment
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def check_run(config: PretrainConfig, folder: Path, *, resume: bool) -> None:
     """Refuse a run whose folder cannot be used, or whose models are not there."""
     _check_folder(folder, resume=resume)
     check_environment(config.logging.trackers)
+    check_cpu_precision(config.precision)
     config.model.check_source()
     if config.model.init_from is not None and not has_begun(folder):
         model_folder(config.model.init_from)
@@ -40,8 +42,14 @@ def check_run(config: PretrainConfig, folder: Path, *, resume: bool) -> None:
 
 def check_corpus(config: PretrainConfig, corpus: Corpus) -> None:
     """Refuse a corpus that lacks a source, a language or the knowledge that a stage reads."""
-    for stage in config.stages:
-        for stream in stage.streams.values():
+    for number, stage in enumerate(config.stages):
+        for name, stream in stage.streams.items():
+            if stream.reads != "knowledge" and not corpus.sources(stream.reads):
+                raise CorpusError(
+                    f"{corpus.folder} has no prepared source of kind {stream.reads!r}, which the "
+                    f"stream {name!r} reads. Add one to the prepare file, or take the stream out: "
+                    f"--set stages.{number}.streams.{name}=null."
+                )
             stream.selected(corpus)
     if config.transplant is not None:
         expand_patterns(config.transplant.dictionaries)

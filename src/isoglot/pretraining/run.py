@@ -17,7 +17,7 @@ from rich.console import Console
 
 from isoglot.errors import CheckpointError
 from isoglot.pretraining import agreement
-from isoglot.pretraining.build import RunContext, build_run, init_decoder
+from isoglot.pretraining.build import RunContext, RunRequest, build_run, init_decoder
 from isoglot.pretraining.checkpoint import Checkpoint, folder_of_step
 from isoglot.pretraining.checkpoint_saver import CheckpointSaver, checkpoint_group
 from isoglot.pretraining.checkpoint_state import TrainState
@@ -93,6 +93,7 @@ def pretrain(
     console: Console | None = None,
     on_step: Callable[[StepResult], None] | None = None,
     budget: TimeBudget | None = None,
+    part_of_plan: bool = False,
 ) -> Outcome:
     """Train all stages of a recipe on a corpus and export the encoder.
 
@@ -107,6 +108,8 @@ def pretrain(
         console: where progress is shown; none: standard error.
         on_step: called with every step, possibly one step late.
         budget: hours for everything; the stages get the steps that fill them.
+        part_of_plan: whether the run is a step of something (`isoglot adapt`) that has planned its
+            passes over the data and shows the time left of the whole.
     """
     console = console or Console(stderr=True)
     check_run(config, folder, resume=resume)
@@ -119,18 +122,19 @@ def pretrain(
         agreement.agree_on_settings(accelerator, config, corpus, resume=resume, budget=budget)
         with lock_run(folder, accelerator):
             agreement.agree_on_folder(accelerator, folder)
-            context = build_run(
-                config,
-                corpus,
-                folder,
-                name,
-                recipe_text,
-                console,
-                accelerator,
+            request = RunRequest(
+                recipe=config,
+                corpus=corpus,
+                folder=folder,
+                name=name,
+                recipe_text=recipe_text,
+                console=console,
+                accelerator=accelerator,
                 budget=budget,
                 resume=resume,
+                part_of_plan=part_of_plan,
             )
-            return Run(context).train(resume=resume, on_step=on_step)
+            return Run(build_run(request)).train(resume=resume, on_step=on_step)
 
 
 class Run:
@@ -213,7 +217,11 @@ class Run:
     def enter_stage(
         self, stage: int, optimizer: torch.optim.Optimizer | None
     ) -> torch.optim.Optimizer:
-        """The optimizer of a stage: resumed, or new, with the moments of the last one if asked."""
+        """Begin a stage and give its optimizer; a resumed stage has begun already.
+
+        A new stage has a new optimizer, with the moments of the last one if the recipe asks for
+        them, and objectives that the stage before did not train start afresh (queues, averages).
+        """
         if stage == self.state.stage and optimizer is not None:
             return optimizer
         fresh = self._make_optimizer(stage)
@@ -317,7 +325,7 @@ class Run:
         return with_first_sampled(batches, self.context.corpus, show)
 
     def _validate(self, validation: Validation) -> Record:
-        """Score the held-out data; the state then knows the best validation."""
+        """Score the held-out data, and keep in the state which validation was the best so far."""
         total = self.state.total_steps
         with averaged_weights(self.module.average):
             scores = validation(self.module)
@@ -368,4 +376,4 @@ class Run:
         return found.state
 
     def _say(self, line: str) -> None:
-        self.context.console.print(line, highlight=False)
+        self.context.console.print(line, highlight=False, soft_wrap=True)

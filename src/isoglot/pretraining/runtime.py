@@ -16,10 +16,11 @@ import warnings
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from accelerate import Accelerator, InitProcessGroupKwargs
+from accelerate.state import AcceleratorState
 
 from isoglot.atomic import replace_file
 from isoglot.errors import IsoglotError, LockedError, WriteError
@@ -47,10 +48,12 @@ def make_accelerator(config: PretrainConfig, folder: Path) -> Accelerator:
     """The accelerator of a run: device, mixed precision, and trackers that write into a folder."""
     gpu = torch.cuda.is_available()
     bf16 = config.precision == "bf16" or (config.precision == "auto" and gpu)
+    precision: Literal["bf16", "no"] = "bf16" if bf16 else "no"
+    _forget_other_precision(precision)
     with killed_by_signals():
         accelerator = Accelerator(
             cpu=not gpu,
-            mixed_precision="bf16" if bf16 else "no",
+            mixed_precision=precision,
             log_with=list(config.logging.trackers) or None,
             project_dir=folder,
             kwargs_handlers=[_process_group(config)],
@@ -58,6 +61,16 @@ def make_accelerator(config: PretrainConfig, folder: Path) -> Accelerator:
     if accelerator.num_processes > 1:
         _destroy_process_group_at_exit()
     return accelerator
+
+
+def _forget_other_precision(precision: str) -> None:
+    """Let a second run or fine-tuning in one Python process have another precision.
+
+    accelerate keeps that of the first for the whole process, and refuses another.
+    """
+    known = AcceleratorState._shared_state  # noqa: SLF001
+    if known and known.get("_mixed_precision") != precision:
+        AcceleratorState._reset_state()  # noqa: SLF001
 
 
 def _process_group(config: PretrainConfig) -> InitProcessGroupKwargs:

@@ -11,13 +11,10 @@ objective of a stage decodes, take the encoder's path.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree
 from typing_extensions import override
 
 from isoglot.models.encoder import Encoder
@@ -26,57 +23,21 @@ from isoglot.models.sharding import is_split, runs_together
 from isoglot.objectives.base import (
     ForwardResult,
     Inference,
-    LossSum,
     Objective,
     ObjectiveModule,
 )
-from isoglot.objectives.compared import Compared, GatheredStep, StepModule
-from isoglot.pretraining.random_state import RandomState
+from isoglot.objectives.compared import GatheredStep, StepModule
+from isoglot.pretraining.whole_step import PartialLosses, RandomState, WholeStep
 from isoglot.types import Seq2SeqBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from isoglot.corpus import Corpus
     from isoglot.models.encoder import States
     from isoglot.models.seq2seq import Seq2Seq
     from isoglot.pretraining.weight_average import WeightAverage
     from isoglot.types import Batch, Rows
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WholeStep:
-    """How a micro-batch is read by objectives that compare the examples of a whole step."""
-
-    names: Sequence[str]
-    """These objectives."""
-    states_only: bool = False
-    """Only what they compare, and no losses: the first of two passes."""
-    random: tuple[RandomState, RandomState] | None = None
-    """In the second of two passes, the random states of the first, before the objectives' own
-    passes and after them."""
-
-
-@dataclass(slots=True, kw_only=True)
-class PartialLosses:
-    """The losses of a micro-batch without those that need the whole step."""
-
-    losses: dict[str, LossSum]
-    compared: dict[str, Compared]
-    """What the others compare."""
-    zero: Tensor
-    """0, with a gradient of zero for every weight."""
-    random: tuple[RandomState, RandomState]
-    """For a second pass."""
-
-    def without_graph(self) -> PartialLosses:
-        """The same without what the forward pass keeps for a backward pass."""
-        compared = {name: one.detach() for name, one in self.compared.items()}
-        return replace(self, compared=compared, zero=self.zero.detach())
-
-
-# as for `LossSum`: FSDP finds the tensors in what a module gives
-_pytree.register_dataclass(PartialLosses, field_names=["losses", "compared", "zero", "random"])
 
 
 class TrainModule(nn.Module):
@@ -144,7 +105,7 @@ class TrainModule(nn.Module):
             for name in (*own, *asked.names):
                 self.objective(name).before_forward(name, batch, inference)
             random = (start, RandomState.now(device))
-        else:
+        else:  # the keys of `asked.names` were encoded in the first pass
             random[0].restore()
             for name in own:
                 self.objective(name).before_forward(name, batch, inference)

@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from isoglot.batching.mixture import key_of
+from isoglot.batching.counter_rng import key_of
+from isoglot.models.cpu_memory import freed_memory_kept
 from isoglot.objectives.base import Objective, ObjectiveModule
 from isoglot.pretraining.accumulation import COUNT, accumulate
 from isoglot.pretraining.config import LossConfig
@@ -70,7 +71,7 @@ class StageContext:
     module: TrainModule
     """The encoder and the objectives' modules."""
     wrapped: torch.nn.Module
-    """The same module as several processes share it (`share_module`)."""
+    """The same module, wrapped in DDP or sharded where there are several processes."""
     optimizer: torch.optim.Optimizer
     optimizer_config: OptimizerConfig
     loss: LossConfig
@@ -158,7 +159,7 @@ def training_steps(
     done: int = 0,
 ) -> Iterator[StepResult]:
     """Train from step `done` to the stage's last step, or until a process is asked to stop."""
-    with gc_frozen() as freeze_again:
+    with gc_frozen() as freeze_again, freed_memory_kept(accelerator.device):
         for result in _steps(context, batches, accelerator, done):
             if result.step == done + 1:
                 freeze_again()  # objects made by compilation in the first step
@@ -187,7 +188,7 @@ def _steps(
         # while the device works on this step, the next step's data is copied there
         prefetched = _to_device(device, next(batches)) if step + 1 < context.steps else None
         launched.device_end = device_start = DeviceEvent(device)
-        if previous is not None:
+        if previous is not None:  # one step late: the device has its next step already
             yield _finish(context, previous, accelerator)
         previous = launched
         if not launched.complete or context.needs_sync(step + 1):
@@ -231,7 +232,8 @@ def _launch(
         with skip_update_if(context.optimizer, ~numbers.isfinite().all()):
             context.optimizer.step()
         context.update_average(step)
-        # a run that stops at a non-finite step keeps nothing of it, so it need not wait here
+        # `after_step` must know whether the update was skipped, which the host learns in `_finish`;
+        # a run that stops at a non-finite number keeps nothing of that step, so it need not know
         complete = context.loss.not_finite == "stop" or not any(
             map(_overrides_after_step, context.modules())
         )
@@ -271,7 +273,11 @@ def global_counts(
 
 
 def _finish(context: StageContext, launched: _LaunchedStep, accelerator: Accelerator) -> StepResult:
-    """Wait for a step's numbers, complete what needed them, and report the step."""
+    """Wait for a step's numbers and report the step.
+
+    What must not happen after a non-finite number, and cannot be skipped on the device, is done
+    here: the update of LAMB, and the queues of a run that goes on after a skipped step.
+    """
     launched.device_end.wait()
     *values, norm = launched.numbers.tolist()
     means = _means(dict(zip(launched.names, values, strict=True)), launched.counts)

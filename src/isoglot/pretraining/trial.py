@@ -24,7 +24,7 @@ from rich.console import Console
 
 from isoglot.corpus import Corpus
 from isoglot.pretraining.accumulation import compared_over_step
-from isoglot.pretraining.build import build_run
+from isoglot.pretraining.build import RunRequest, build_run
 from isoglot.pretraining.checkpoint_saver import CheckpointSaver
 from isoglot.pretraining.costs import RunCosts, StageCosts
 from isoglot.pretraining.interruptions import StopSignal
@@ -88,13 +88,14 @@ class Trial:
             limit_memory(accelerator.device, spec.max_bytes)
         started = time.perf_counter()
         self._context = build_run(
-            config,
-            Corpus.open(spec.corpus, verify="never"),
-            spec.scratch,
-            "trial",
-            None,
-            Console(quiet=True),
-            accelerator,
+            RunRequest(
+                recipe=config,
+                corpus=Corpus.open(spec.corpus, verify="never"),
+                folder=spec.scratch,
+                name="trial",
+                console=Console(quiet=True),
+                accelerator=accelerator,
+            )
         )
         self.build_seconds = time.perf_counter() - started
         self._accelerator, self._device = accelerator, accelerator.device

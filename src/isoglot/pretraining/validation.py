@@ -12,25 +12,28 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from isoglot.batching.counter_rng import key_of
 from isoglot.batching.loader import Loader, open_streams
-from isoglot.batching.mixture import key_of
 from isoglot.batching.streams.base import OverlongError
 from isoglot.models.sharding import runs_together
+from isoglot.objectives.compared import GatheredStep
 from isoglot.pretraining.accumulation import compared_over_step
-from isoglot.pretraining.heldout_contrast import heldout_contrast
 from isoglot.pretraining.heldout_retrieval import HeldoutRetrieval
+from isoglot.pretraining.whole_step import WholeStep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from accelerate import Accelerator
 
     from isoglot.batching.streams import StreamConfig
     from isoglot.objectives.base import LossSum
+    from isoglot.objectives.compared import Compared, StepLoss
     from isoglot.pretraining.build import RunContext
     from isoglot.pretraining.config import StageConfig
-    from isoglot.pretraining.heldout_metrics import Metric
+    from isoglot.pretraining.heldout_scores import Metric
     from isoglot.pretraining.train_module import TrainModule
+    from isoglot.types import Batch
 
 _SEED = 0
 """Held-out masks do not depend on the run's seed, so that runs compare."""
@@ -99,7 +102,7 @@ class Validation:
         for number, (name, _, _, loader) in enumerate(self._loaders):
             if compared_over_step(module, [name]):
                 batches = loader.single_pass_together(self._max_examples)
-                compared, count = heldout_contrast(module, name, batches, self._accelerator)
+                compared, count = _contrast(module, name, batches, self._accelerator)
                 if compared is not None:
                     sums[number] = _row(compared, count)
                 continue
@@ -140,6 +143,41 @@ def _row(found: LossSum, count: int) -> torch.Tensor:
     """(2 + metrics,) the sum of losses, the number of targets, and the sum of each metric."""
     metrics = [float(found.metrics.get(metric, math.nan)) for metric in _METRICS]
     return torch.tensor([float(found.total), count, *metrics], dtype=torch.float64)
+
+
+def _contrast(
+    module: TrainModule,
+    name: str,
+    batches: Iterable[tuple[Batch, bool]],
+    accelerator: Accelerator,
+) -> tuple[LossSum | None, int]:
+    """The loss of an objective that compares examples, and the number of them, on this process.
+
+    Every held-out example of a language, at most `logging.validate_examples`, is compared with all
+    the others of all processes. The candidates depend neither on the rows of a step nor on
+    micro-batches and processes, so runs compare.
+
+    Args:
+        module: of the run, in evaluation.
+        name: of the objective.
+        batches: as many on every process, each with whether it is in the process's share.
+        accelerator: of the run.
+    """
+    found: list[Compared] = []
+    number = 0
+    for batch, is_own in batches:
+        with accelerator.autocast():
+            part = module(batch.to(accelerator.device), whole_step=WholeStep(names=[name]))
+        compared: Compared = part.compared[name]
+        found.append(compared if is_own else compared.without_examples())
+        number += batch.num_targets[name] if is_own else 0
+    if not found:
+        return None, 0
+    step = GatheredStep.gather(found)
+    with accelerator.autocast():
+        loss: StepLoss = module(examples={name: step})[name]
+    loss.loss.total = loss.loss.total + sum(map(loss.token_part, found))
+    return loss.loss, number
 
 
 def _heldout_loader(context: RunContext, name: str, stream: StreamConfig) -> Loader | None:

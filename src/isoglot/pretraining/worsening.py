@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from statistics import mean, variance
 from typing import TYPE_CHECKING
 
-from isoglot.pretraining.heldout_metrics import heldout_value
+from isoglot.pretraining.heldout_scores import heldout_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -19,7 +19,7 @@ from isoglot.atomic import write_errors, write_text
 from isoglot.errors import WriteError
 from isoglot.objectives.contrast.pooling import ContrastObjective
 from isoglot.pretraining.forecast import SpeedWriter
-from isoglot.pretraining.heldout_line import HeldoutLine
+from isoglot.pretraining.heldout_scores import HeldoutLine
 from isoglot.pretraining.trackers import TrackerWriter
 from isoglot.pretraining.worsening import RisingLossWriter, WorseningWriter
 from isoglot.progress import duration, progress_bars
@@ -109,9 +109,15 @@ class ConsoleWriter:
         done: int,
         console: Console,
         earlier: Iterable[Record] = (),
+        *,
+        time_left: bool = True,
     ) -> None:
-        """`earlier` are the records of a run that is resumed after step `done`."""
+        """`earlier` are the records of a run that is resumed after step `done`.
+
+        Without `time_left` the run is a part of something that shows how long the whole takes.
+        """
         self._console, self._label, self._total = console, label, total
+        self._shows_time_left = time_left
         self._heldout_line = HeldoutLine(one for one in earlier if "seconds" not in one)
         self._rates: deque[tuple[float, float]] = deque(maxlen=_STEPS_AVERAGED)
         self._first, self._only_first = done + 1, False
@@ -119,7 +125,7 @@ class ConsoleWriter:
         self._last_line = time.monotonic()
         self._progress: Progress | None = None
         if console.is_terminal:
-            self._progress = progress_bars(console, counts=True)
+            self._progress = progress_bars(console, counts=True, time_left=time_left)
             self._task = self._progress.add_task(label, total=total, completed=done, status="")
             self._progress.start()
 
@@ -145,10 +151,13 @@ class ConsoleWriter:
             self._progress.update(self._task, completed=step, status=status)
         elif time.monotonic() - self._last_line > _LINE_SECONDS or step == self._total:
             self._last_line = time.monotonic()
-            left = duration((self._total - step) * seconds / len(self._rates))
-            told = f"  {left} left" if not self._only_first or step == self._total else ""
+            told, sure = "", not self._only_first or step == self._total
+            if self._shows_time_left and sure:
+                told = f"  {duration((self._total - step) * seconds / len(self._rates))} left"
             self._console.print(
-                f"{self._label} step {step}/{self._total}  {status}{told}", highlight=False
+                f"{self._label} step {step}/{self._total}  {status}{told}",
+                highlight=False,
+                soft_wrap=True,
             )
 
     def close(self) -> None:
@@ -223,7 +232,14 @@ def open_writers(context: RunContext, *, done: int) -> Writers:
     contrast = [name for name, one in objectives if isinstance(one, ContrastObjective)]
     writers = Writers(
         MetricsFile(file, resume_at=done),
-        ConsoleWriter(context.name, sum(context.num_steps), done, context.console, earlier),
+        ConsoleWriter(
+            context.name,
+            sum(context.num_steps),
+            done,
+            context.console,
+            earlier,
+            time_left=not context.part_of_plan,
+        ),
         RisingLossWriter(
             context.warn, contrast if context.config.logging.validate_every_steps else ()
         ),

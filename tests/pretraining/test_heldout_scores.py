@@ -1,6 +1,6 @@
 """The line of a validation: change since the last one, best so far, by stage."""
 
-from isoglot.pretraining.heldout_line import HeldoutLine
+from isoglot.pretraining.heldout_scores import HeldoutLine
 
 
 def record(step, perplexity, retrieval, stage=0, **more):
