@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from isoglot.corpus import Corpus
 from isoglot.objectives.compared import Compared, GatheredStep, StepModule, zero_with_gradient
 from isoglot.objectives.gathering import StepLayout
-from isoglot.pretraining.train_module import WholeStep
+from isoglot.pretraining.whole_step import WholeStep
 from tests.pretraining.splits import VARIANTS, joined, make_module, one_step, take_step
 
 NAMES = {"moco", "entity", "entailment"}

@@ -17,6 +17,7 @@ from isoglot.objectives.mlm import MLM
 from isoglot.objectives.moco import MoCo
 from isoglot.objectives.template import ReplacedTokenDetection
 from isoglot.objectives.tlm import TLM
+from isoglot.objectives.token_contrast import TokenContrast
 
 PLANNED: list[tuple[Any, list[int], list[int], int, int]] = [
     # objective, sizes of the example, lengths of its sequences, positions, target tokens
@@ -34,6 +35,7 @@ PLANNED: list[tuple[Any, list[int], list[int], int, int]] = [
     (BTMLM(positions="reset"), [50], [62, 62], 52, 8),
     (BTMLM(positions="reset", pseudo_rate=1.0), [2], [6, 6], 4, 1),
     (MoCo(), [4, 6], [6, 8], 8, 0),
+    (TokenContrast(), [4, 6], [6, 8], 8, 0),
     # half of the sentence and its end, after the language
     (MASS(), [9], [11, 6], 11, 5),
     (MASS(length="batch"), [9], [11, 11], 11, 10),

@@ -123,6 +123,17 @@ class TestSet:
     def test_a_number_can_be_a_name(self):
         assert with_settings({"files": {}}, "files.7=x") == {"files": {"7": "x"}}
 
+    def test_null_takes_a_stream_out(self):
+        stage = {"steps": 2, "streams": {"text": {"share": 1}, "parallel": {"share": 2}}}
+        left = with_settings({"stages": [stage]}, "stages.0.streams.parallel=null")
+        assert left == {"stages": [{"steps": 2, "streams": {"text": {"share": 1}}}]}
+        assert stage["streams"] == {"text": {"share": 1}, "parallel": {"share": 2}}
+        said = refusal(with_settings, left, "stages.0.streams.text=null")
+        assert said.endswith("a stage needs a stream, and this is its only one.")
+        said = refusal(with_settings, left, "stages.0.streams.txet=null")
+        assert said.endswith("there is no such stream; did you mean 'text'?")
+        assert with_settings({}, "stages.0.streams.text=null")["stages"], "no list of stages yet"
+
     @pytest.mark.parametrize(
         ("change", "message"),
         [

@@ -69,7 +69,7 @@ stages:
         refusal(load, text, "logging.trackers=tensorboard")
         == """\
 14 errors in the settings:
-  --set: logging.trackers: expected a list, got 'tensorboard'
+  settings: logging.trackers: expected a list, got 'tensorboard'
   a.yaml:2: model.dropout: expected a number, got '0.2'
   a.yaml:2: model.sise: unknown setting; did you mean 'size'?
   a.yaml:4: batch.row_length: expected a whole number, got 256.5
@@ -89,7 +89,7 @@ descriptions, mentions, parallel, text, triples"""
 
 def test_one_fault_is_said_to_be_one(load):
     assert refusal(load, SMALL, "seeed=1") == (
-        "an error in the settings:\n  --set: seeed: unknown setting; did you mean 'seed'?"
+        "an error in the settings:\n  settings: seeed: unknown setting; did you mean 'seed'?"
     )
 
 
@@ -135,7 +135,7 @@ def test_a_stage_can_have_its_own_optimizer(load):
 
 def test_an_objective_must_be_able_to_read_its_stream(load):
     assert refusal(load, SMALL, "stages.0.streams.text.objectives=[tlm]") == (
-        "an error in the settings:\n  --set: stages.0.streams.text.objectives.0: "
+        "an error in the settings:\n  settings: stages.0.streams.text.objectives.0: "
         "the objective 'tlm' reads parallel, not text"
     )
 
@@ -276,3 +276,25 @@ def test_names_that_lead_out_of_their_folder_are_refused(name):
 def test_names_of_recipes_objectives_and_streams_of_ones_own():
     for name in ("mine", "ablations/mlm-gc-lambda0.1", "mlm-gc+tlm", "modèle 2", "a@b:c,d=e"):
         assert load_recipe("tiny", [f"name={json.dumps(name)}"]).name == name
+
+
+def test_text_in_the_place_of_a_prepare_file_is_told_what_is_expected(tmp_path):
+    file = tmp_path / "en.txt"
+    file.write_text("A sentence: with a colon: and another\n")
+    said = refusal(load_prepare, file)
+    assert f"{file} is no prepare file" in said
+    assert "docs/prepare.md" in said
+    # what it proposes can be used as it is
+    (tmp_path / "prepare.yaml").write_text(said.partition("\n")[2].rpartition("\n")[0], "utf-8")
+    (source,) = load_prepare(tmp_path / "prepare.yaml").sources.values()
+    assert source.files == {"en": (str(file),)}
+    assert f"[{tmp_path}/*.txt]" in refusal(load_prepare, tmp_path)
+    (tmp_path / "en-sw.tsv").write_text("one\tmoja\n", "utf-8")
+    assert "kind: pairs, format: tsv, files: {en-sw:" in refusal(
+        load_prepare, tmp_path / "en-sw.tsv"
+    )
+    file.write_text("Chapter: a line that YAML reads as a setting\n", "utf-8")
+    assert f"{file} is no prepare file" in refusal(load_prepare, file)
+    wrong = tmp_path / "prepare.yaml"
+    wrong.write_text("sources: a: b\n")
+    assert "is no prepare file" not in refusal(load_prepare, wrong)

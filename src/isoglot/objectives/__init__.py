@@ -11,6 +11,7 @@ OBJECTIVES: dict[str, str] = {
     "camlm": "isoglot.objectives.camlm:CAMLM",
     "btmlm": "isoglot.objectives.btmlm:BTMLM",
     "moco": "isoglot.objectives.moco:MoCo",
+    "token_contrast": "isoglot.objectives.token_contrast:TokenContrast",
     "cooccurrence": "isoglot.objectives.cooccurrence:Cooccurrence",
     "distill": "isoglot.objectives.distill:Distill",
     "mass": "isoglot.objectives.mass:MASS",

@@ -219,6 +219,13 @@ class Objective(ABC):
         """
         return ()
 
+    def marks_bases(self) -> bool:
+        """Does `build_from` give the sequences it depends on, with markers and labels of its own?
+
+        They are in the main rows already then: nothing is added to the rows.
+        """
+        return False
+
     def compares_examples(self) -> bool:
         """Does its loss compare the examples of a micro-batch with each other?
 
@@ -266,7 +273,10 @@ class Objective(ABC):
     def build_from(
         self, bases: tuple[Sequence, ...], vocabulary: Vocabulary, rng: Rng
     ) -> tuple[Sequence, ...]:
-        """The auxiliary sequences of an example, from those of the objectives it depends on."""
+        """The auxiliary sequences of an example, from those of the objectives it depends on.
+
+        If it `marks_bases`: those sequences in the main rows, with its markers and labels.
+        """
         return ()
 
     def build_padded(

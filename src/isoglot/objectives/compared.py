@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """What n examples are compared by."""
+    """What n examples are compared by: pooled states, and numbers that say which are the same."""
 
     states: Mapping[str, Tensor]
     """(n, D) pooled states of the encoder, by marker."""
     shared: Mapping[str, Tensor] = field(default_factory=dict)
     """(n, ...) what else all processes need of an example, without gradient: item numbers, ..."""
     local: Mapping[str, Tensor] = field(default_factory=dict)
-    """What is needed of the examples with a loss here alone; of any length."""
+    """What only the process that computes an example's loss needs of it; of any length."""
     own: Tensor | None = None
     """Indices of the examples whose loss this process computes; none: all."""
     token_loss: Tensor | None = None

@@ -155,7 +155,7 @@ def rounded_share(rate: float, lengths: IntArray) -> IntArray:
 
 
 def check_replace_probs(name: str, mask: float, random: float) -> None:
-    """Two probabilities whose rest keeps the token."""
+    """Raise if both are more than 1 together; the rest is the probability that a token stays."""
     require(mask + random <= 1, f"{name}'s replacement probabilities must add up to at most 1")
 
 

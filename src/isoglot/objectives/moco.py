@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 
 QUERY, KEY = "query", "key"
 _ITEMS = "items"
-"""The item numbers of a key: its own sentence, and its translation."""
+"""Two numbers for each key, hashes of its sentence and of that sentence's translation: candidates
+that share one with the query are no negatives (`info_nce.py`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +248,12 @@ class MomentumContrast(QueueModule):
         return SentenceHead(pooling=how, normalize=head.normalize, layers=head.linear())
 
     def _encode_keys(self, name: str, batch: Batch) -> Tensor | None:
-        """The keys of a micro-batch's auxiliary rows; none without pairs, or with gradient."""
+        """The keys of a micro-batch's auxiliary rows, without gradient.
+
+        None where it has no pairs, or where keys are in the main rows (`key_encoder: shared`). A
+        pass of a sharded encoder is an exchange between processes, so a process without pairs
+        encodes a placeholder.
+        """
         places = batch.aux_markers.get(name, {}).get(KEY)
         if self.key_encoder is None or self.key_projection is None:
             return None

@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from isoglot import yaml_text
+from isoglot.argument_names import public
+from isoglot.errors import RecipeError
 from isoglot.recipe import document
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from isoglot.pretraining.config import Recipe
 
 
+@public
 def load_recipe(name: str, settings: Sequence[str] = ()) -> Recipe:
     """A recipe by its built-in name or its path, changed by `a.b=value` settings."""
     from isoglot.pretraining.config import Recipe
@@ -34,7 +37,32 @@ def load_prepare(path: Path, settings: Sequence[str] = ()) -> PrepareConfig:
     from isoglot.corpus.pipeline.plan import PrepareConfig
     from isoglot.recipe.structure import structure
 
-    return structure(document.with_settings(document.read(path), settings), PrepareConfig)
+    named_otherwise = path.suffix not in (".yaml", ".yml") and path.exists()
+    try:
+        found = document.read(path)
+    except RecipeError as error:
+        if not named_otherwise:
+            raise
+        raise RecipeError(_no_prepare_file(path)) from error
+    if named_otherwise and "sources" not in found.data:
+        raise RecipeError(_no_prepare_file(path))
+    return structure(document.with_settings(found, settings), PrepareConfig)
+
+
+def _no_prepare_file(path: Path) -> str:
+    """A sentence on a file of text, or a folder, where a prepare file is expected; and one."""
+    files = f"{path}/*.txt" if path.is_dir() else str(path)
+    source = f"kind: text, format: lines, files: {{en: [{files}]}}"
+    if ".tsv" in path.suffixes:
+        source = f"kind: pairs, format: tsv, files: {{en-sw: [{files}]}}"
+    return (
+        f"{path} is no prepare file, which is a YAML file that names the files of text and "
+        "translations by language. The shortest one, with your languages, in a file of its own "
+        "(names are relative to it):\n"
+        f"  sources: {{mine: {{{source}}}}}\n"
+        "  tokenizer: {vocab_size: 32000}\n"
+        "docs/prepare.md and isoglot prepare --help have more."
+    )
 
 
 def dump(settings: Any) -> str:

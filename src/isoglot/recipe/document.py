@@ -84,7 +84,10 @@ def merged(base: Document, change: Document) -> Document:
 
 
 def with_settings(document: Document, settings: Sequence[str]) -> Document:
-    """A document changed by `a.b=value` settings from the command line."""
+    """A document changed by `a.b=value` settings from the command line.
+
+    `stages.0.streams.NAME=null` takes a stream out.
+    """
     for setting in settings:
         path, equals, text = setting.partition("=")
         if not equals or not path:
@@ -94,8 +97,27 @@ def with_settings(document: Document, settings: Sequence[str]) -> Document:
         places = {k: v for k, v in document.places.items() if k[: len(keys)] != keys}
         for end in range(1, len(keys) + 1):
             places.setdefault(keys[:end], "--set")
-        document = Document(data=_set(document.data, keys, value, setting), places=places)
+        data = _set(document.data, keys, value, setting)
+        if value is None and _names_stream(keys, document.data):
+            known = document.data["stages"][keys[1]].get("streams") or {}
+            _take_out(str(keys[3]), data["stages"][keys[1]]["streams"], known, setting)
+        document = Document(data=data, places=places)
     return document
+
+
+def _names_stream(keys: Key, data: dict[str, Any]) -> bool:
+    """Whether a path is that of a whole stream of a stage, which null takes out."""
+    is_path = len(keys) == 4 and (keys[0], keys[2]) == ("stages", "streams")
+    return is_path and isinstance(data.get("stages"), list)
+
+
+def _take_out(name: str, streams: dict[str, Any], known: dict[str, Any], setting: str) -> None:
+    """Remove a stream that was set to null from the streams; it must be one of those before."""
+    if name not in known:
+        raise RecipeError(f"--set {setting}: there is no such stream; {nearest(name, known)}")
+    del streams[name]
+    if not streams:
+        raise RecipeError(f"--set {setting}: a stage needs a stream, and this is its only one.")
 
 
 def _read(path: Path, extended: tuple[Path, ...]) -> Document:

@@ -38,6 +38,19 @@ def slow_loss(query, key, candidates, temperature):
     return -math.log(share(key) / (share(key) + sum(share(one) for one in candidates)))
 
 
+def test_groups_of_queries_have_negatives_of_their_own():
+    q, k, c = (vectors(3 * n, n).view(3, n, 5) for n in (4, 4, 6))
+    k = k.flip(1)
+    excluded = torch.rand(3, 4, 6, generator=torch.Generator().manual_seed(0)) < 0.3
+    together = info_nce(q, k, candidates_of(c, excluded), temperature=0.5)
+    for group in range(3):
+        alone = info_nce(
+            q[group], k[group], candidates_of(c[group], excluded[group]), temperature=0.5
+        )
+        for name in ("losses", "correct", "chance"):
+            torch.testing.assert_close(getattr(together, name)[group], getattr(alone, name))
+
+
 @given(
     queries=st.integers(1, 6),
     candidates=st.integers(0, 8),

@@ -57,7 +57,7 @@ class Negatives:
     """Candidates for n queries."""
 
     vectors: Tensor
-    """(m, D)"""
+    """(m, D), or (..., m, D): candidates of their own for each group of n queries."""
     items: Tensor
     """(m, S) item numbers of each candidate: first its own, then its partners'."""
     excluded: Tensor
@@ -82,21 +82,22 @@ def info_nce(
 ) -> ContrastResult:
     """The loss of each query (n, D) against its own key (n, D) and the negatives.
 
-    Without negatives the loss is 0.
+    Without negatives the loss is 0. With dimensions before n, each group of n queries has negatives
+    of its own.
     """
     with torch.autocast(queries.device.type, enabled=False):
         queries, keys, candidates = (
             vectors.to(torch.promote_types(vectors.dtype, torch.float32))
             for vectors in (queries, keys, negatives.vectors)
         )
-        own = (queries * keys).sum(dim=1, keepdim=True) / temperature
-        others = queries @ candidates.T / temperature
+        own = (queries * keys).sum(dim=-1, keepdim=True) / temperature
+        others = queries @ candidates.mT / temperature
         others = others.masked_fill(negatives.excluded, float("-inf"))
-        scores = torch.cat([own, others], dim=1)
-        losses = scores.logsumexp(dim=1) - own[:, 0]
-    highest = (scores.detach() <= own.detach()).all(dim=1)
-    ties = (scores.detach() == own.detach()).sum(dim=1).clamp(min=1)
-    chance = 1 / (1 + (~negatives.excluded).sum(dim=1))
+        scores = torch.cat([own, others], dim=-1)
+        losses = scores.logsumexp(dim=-1) - own[..., 0]
+    highest = (scores.detach() <= own.detach()).all(dim=-1)
+    ties = (scores.detach() == own.detach()).sum(dim=-1).clamp(min=1)
+    chance = 1 / (1 + (~negatives.excluded).sum(dim=-1))
     return ContrastResult(
         losses=losses,
         correct=highest.to(losses.dtype) / ties,
