@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from isoglot.adaptation.config import AdaptConfig
 from isoglot.adaptation.findings import Findings
 from isoglot.adaptation.folder import AdaptFolder
 from isoglot.adaptation.look import look
+from isoglot.adaptation.plan import make_plan
+from isoglot.adaptation.plan_files import AdaptPlan
+from isoglot.adaptation.request import AdaptConfig
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
 from isoglot.models.export import export_encoder
 from tests.adaptation.given import Given, make_given
+from tests.adaptation.trials import tried
 
 if TYPE_CHECKING:
     from isoglot.corpus import Corpus
@@ -61,3 +64,9 @@ def random_model(corpus: Corpus, tmp_path_factory) -> Path:
     encoder = Encoder.build(settings, corpus.vocabulary).eval()
     export_encoder(encoder, place, tokenizer_folder=corpus.tokenizer_folder, card="")
     return place
+
+
+@pytest.fixture
+def planned(looked) -> AdaptPlan:
+    """The plan of what was looked at, with made-up costs."""
+    return make_plan(looked.findings, looked.config, looked.folder, tried)

@@ -9,12 +9,11 @@ from pathlib import Path
 from rich.console import Console
 
 from isoglot.adaptation.choices import Decision
-from isoglot.adaptation.config import AdaptConfig
-from isoglot.adaptation.display import StepDisplay
+from isoglot.adaptation.display import STEPS, StepDisplay
 from isoglot.adaptation.folder import AdaptFolder
-from isoglot.adaptation.plan import AdaptPlan
+from isoglot.adaptation.plan_files import AdaptPlan
+from isoglot.adaptation.request import AdaptConfig
 from isoglot.adaptation.run import AdaptOutcome, carry_out_plan
-from isoglot.adaptation.steps import STEPS
 from isoglot.api import pretrain
 from isoglot.corpus.deduplication.hashing import DuplicatesConfig
 from isoglot.corpus.pipeline.plan import PrepareConfig

@@ -9,8 +9,8 @@ from isoglot.adaptation.choices import (
     choose_mixture,
     choose_optimizer,
     choose_rows,
+    in_words,
 )
-from isoglot.adaptation.config import AdaptConfig
 from isoglot.adaptation.findings import (
     DataFacts,
     EncoderFacts,
@@ -18,6 +18,8 @@ from isoglot.adaptation.findings import (
     LanguageFacts,
     MachineFacts,
 )
+from isoglot.adaptation.request import AdaptConfig
+from isoglot.batching.streams.text import TextStream
 from isoglot.objectives.moco import MoCo
 from isoglot.recipe import load_recipe
 
@@ -71,11 +73,22 @@ def request(*text: str, pairs: tuple[str, ...] = ()) -> AdaptConfig:
     )
 
 
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [(0, "0"), (437, "440"), (41_327, "41,000"), (949_999, "950,000"), (950_001, "1.0M"),
+     (13_340_000, "13.3M"), (2_500_000_000, "2,500.0M")],
+)  # fmt: skip
+def test_few_tokens_are_not_nought_millions(tokens, said):
+    assert in_words(tokens) == said
+
+
 def test_text_alone_is_mlm():
     mixture = choose_mixture(found({"sw": data(10**6)}), request("sw"))
-    assert list(mixture.streams) == ["text"]
-    assert mixture.streams["text"].objectives == ("mlm",)
-    assert mixture.objectives_decision.choice == "MLM on text"
+    assert {name: (one.share, one.objectives) for name, one in mixture.streams.items()} == {
+        "text": (0.5, ("mlm",)),
+        "sentences": (0.5, ("mlm",)),
+    }
+    assert mixture.objectives_decision.choice == "MLM on text (half of it as single sentences)"
     assert "1.0M tokens of text and no translations" in mixture.objectives_decision.reason
 
 
@@ -83,10 +96,19 @@ def test_text_and_pairs_are_half_and_half():
     findings = found({"en": data(10**7), "sw": data(10**7)}, {"en-sw": data(5 * 10**6)})
     mixture = choose_mixture(findings, request("en", "sw", pairs=("en-sw",)))
     assert {name: one.share for name, one in mixture.streams.items()} == {
-        "text": 0.5,
+        "text": 0.25,
+        "sentences": 0.25,
         "parallel": 0.5,
     }
     assert (mixture.passes, mixture.tokens) == (5, 125_000_000)
+
+
+def test_mlm_reads_sentences_as_contrast_does():
+    """With blocks alone an encoder unlearns to predict words of single sentences."""
+    findings = found({"en": data(10**7)}, {"en-sw": data(5 * 10**6)})
+    streams = choose_mixture(findings, request("en")).streams
+    units = {name: one.unit for name, one in streams.items() if isinstance(one, TextStream)}
+    assert units == {"text": "full-sentences", "sentences": "sentence"}
 
 
 def test_contrast_is_that_of_our_recipe_with_mean_states():
@@ -110,7 +132,9 @@ def test_a_language_of_pairs_alone_is_read_from_their_sides():
     assert (sides.kind, sides.objectives, sides.languages) == ("parallel", ("mlm",), ("en-sw",))
     # half of the draws of MLM should be Swahili, which is half of the sides: all of them
     assert sides.share == pytest.approx(0.5, abs=0.03)
-    assert mixture.streams["text"].share == pytest.approx(0.025)
+    assert mixture.streams["text"].share + mixture.streams["sentences"].share == pytest.approx(
+        0.025, abs=0.001
+    )
     alone = choose_mixture(findings, request(pairs=("en-sw",)))
     assert {name: one.share for name, one in alone.streams.items()} == {
         "sides": 0.5,

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from isoglot.adaptation import heldout as module
-from isoglot.adaptation.config import AdaptConfig
 from isoglot.adaptation.folder import AdaptFolder
 from isoglot.adaptation.heldout import hold_out
 from isoglot.adaptation.inputs import find_inputs, sources_of
+from isoglot.adaptation.request import AdaptConfig
 from isoglot.corpus import Corpus
 from isoglot.corpus.pipeline.plan import PrepareConfig
 from isoglot.corpus.pipeline.run import prepare

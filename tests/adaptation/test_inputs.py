@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from isoglot.adaptation.config import AdaptConfig
-from isoglot.adaptation.inputs import find_inputs, parse_named, sources_of, unquoted
+from isoglot.adaptation.inputs import find_inputs, sources_of
+from isoglot.adaptation.request import AdaptConfig
 from isoglot.corpus.reading.reader import Record
 from isoglot.corpus.reading.sources import find_subsets, group_files
 from isoglot.errors import CorpusError
@@ -15,6 +15,7 @@ from tests.fetching.servers import serving
 
 ENGLISH = ["The good teacher reads a letter.", "Nobody works at home today."] * 5
 SWAHILI = ["Mwalimu mzuri anasoma barua.", "Hakuna anayefanya kazi leo."] * 5
+WANTED = set(zip(ENGLISH, SWAHILI, strict=True))
 
 
 def lines(path: Path, content: list[str]) -> str:
@@ -59,9 +60,6 @@ def test_folders_patterns_and_formats_become_sources(tmp_path):
         "text": ("lines", ["en", "sw"]),
         "text-jsonl": ("jsonl", ["en"]),
     }
-
-
-WANTED = set(zip(ENGLISH, SWAHILI, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -139,26 +137,6 @@ def test_a_file_for_two_languages_or_as_a_test(tmp_path):
         find_inputs(AdaptConfig(encoder="m", text={"en": (name,), "sw": (name,)}), tmp_path)
     with pytest.raises(CorpusError, match="is given for --test and for en"):
         find_inputs(AdaptConfig(encoder="m", text={"en": (name,)}, tests=(name,)), tmp_path)
-
-
-def test_what_follows_an_option(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    lines(tmp_path / "a,b.txt", ENGLISH)
-    assert parse_named(["sw=a,b", "en=c", "sw=d", "de=https://x/a,b", "fr=a,b.txt"], "--text") == {
-        "sw": ("a", "b", "d"),
-        "en": ("c",),
-        "de": ("https://x/a,b",),
-        "fr": ("a,b.txt",),
-    }
-    for wrong in ("a.txt", "=a.txt", "sw="):
-        with pytest.raises(CorpusError, match=r"names no language. Write --text sw=FILE"):
-            parse_named([wrong], "--text")
-
-
-def test_a_pattern_that_the_shell_expanded():
-    said = unquoted(["raw/b.txt", "raw/c.txt"], {"sw": ("raw/a.txt",)})
-    assert said.startswith("raw/b.txt and 1 more: stands where no file is expected.")
-    assert "--text 'sw=raw/*.txt'" in said
 
 
 def test_names_of_data_that_is_elsewhere(tmp_path, monkeypatch):

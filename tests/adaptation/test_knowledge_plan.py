@@ -11,7 +11,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from isoglot.adaptation.choices import choose_mixture
-from isoglot.adaptation.config import AdaptConfig
 from isoglot.adaptation.findings import Findings, KnowledgeFacts, KnowledgeLanguage
 from isoglot.adaptation.folder import AdaptFolder
 from isoglot.adaptation.knowledge_plan import (
@@ -20,12 +19,14 @@ from isoglot.adaptation.knowledge_plan import (
     scored_tokens,
     with_knowledge,
 )
-from isoglot.adaptation.plan import make_plan, read_plan, write_plan
+from isoglot.adaptation.plan import make_plan
+from isoglot.adaptation.plan_files import read_plan, write_plan
+from isoglot.adaptation.request import AdaptConfig
 from isoglot.batching.streams.knowledge import KnowledgeStream
 from isoglot.objectives.entailment import ObjectEntailment
 from isoglot.objectives.entity import EntityPrediction
 from tests.adaptation.test_choices import data, found, request
-from tests.adaptation.test_plan import tried
+from tests.adaptation.trials import tried
 
 
 def knowledge(mentions: int, facts: int, *, tokens: float = 100.0) -> KnowledgeFacts:
@@ -71,7 +72,13 @@ def test_without_knowledge_nothing_changes():
 def test_names_and_facts_get_objectives_that_learned_on_real_knowledge():
     mixture, (decision,) = mixed(findings_of(knowledge(40_000, 9_000)))
     shares = {name: stream.share for name, stream in mixture.streams.items()}
-    assert shares == {"text": 0.35, "parallel": 0.35, "mentions": 0.2, "triples": 0.1}
+    assert shares == {
+        "text": 0.175,
+        "sentences": 0.175,
+        "parallel": 0.35,
+        "mentions": 0.2,
+        "triples": 0.1,
+    }
     entity, entailment = mixture.objectives["entity"], mixture.objectives["entailment"]
     assert isinstance(entity, EntityPrediction)
     assert isinstance(entailment, ObjectEntailment)
@@ -80,7 +87,8 @@ def test_names_and_facts_get_objectives_that_learned_on_real_knowledge():
     assert mixture.streams["mentions"].objectives == ("entity",)
     assert mixture.streams["triples"].objectives == ("entailment",)
     assert mixture.objectives_decision.choice == (
-        "MLM on text (35 % of the tokens), contrast of the mean states of translations (35 %)"
+        "MLM on text (half of it as single sentences), 35 % of the tokens; contrast of the mean "
+        "states of translations, 35 %"
     )
     assert decision.choice.startswith(
         "masked entity prediction (20 %) and object entailment (10 %) of the tokens"

@@ -7,12 +7,7 @@ from statistics import fmean
 
 import numpy as np
 
-from isoglot.adaptation.comparison import (
-    ENTITIES,
-    ENTITIES_HEADS,
-    Development,
-    compare,
-)
+from isoglot.adaptation.comparison import ENTITIES, ENTITIES_HEADS, Development, compare
 from isoglot.adaptation.linking import (
     LinkingScores,
     compare_linking,

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
-from isoglot.adaptation.config import AdaptConfig
-from isoglot.adaptation.findings import Findings
+from isoglot.adaptation.findings import describe_encoder
 from isoglot.adaptation.folder import AdaptFolder
-from isoglot.adaptation.look import describe_encoder, look, other_language
+from isoglot.adaptation.look import look, other_language
+from isoglot.adaptation.request import AdaptConfig
 from isoglot.errors import CorpusError, ModelError
 
 
@@ -71,15 +71,6 @@ def test_facts_are_told_as_sentences(looked):
     assert "in the tests" in english
     assert swahili.startswith("sw: 800 lines")
     assert pairs.startswith("en-sw: 8")
-
-
-def test_the_same_files_are_not_read_again(looked, monkeypatch):
-    from isoglot.adaptation import look as module
-
-    monkeypatch.setattr(module, "hold_out", None)
-    again = look(looked.config, looked.folder)
-    assert again == looked.findings
-    assert Findings.from_json(again.to_json()) == again
 
 
 def test_files_that_change_after_the_corpus_is_made(given, tmp_path):

@@ -1,3 +1,5 @@
+"""The request: languages in any spelling, options, files, and the folder that belongs to it."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -5,12 +7,64 @@ from pathlib import Path
 
 import pytest
 
-from isoglot.adaptation.config import AdaptConfig
 from isoglot.adaptation.folder import AdaptFolder
-from isoglot.adaptation.request import claim, load_request
-from isoglot.errors import RecipeError
+from isoglot.adaptation.request import AdaptConfig, claim, load_request, parse_named, unquoted
+from isoglot.errors import CorpusError, RecipeError
 
 CONFIG = AdaptConfig(encoder="m", text={"sw": ("a.txt",)}, hours=2.0)
+
+
+def test_languages_in_any_spelling_have_one_code():
+    config = AdaptConfig(
+        encoder="m",
+        text={"swh": ("a",), "Swahili": ("b",), "pt-BR": ("c",)},
+        pairs={"eng-swa": ("d",), "en-sw": ("e",), "deu-en": ("f",)},
+    )
+    assert config.text == {"sw": ("a", "b"), "pt_BR": ("c",)}
+    assert config.pairs == {"en-sw": ("d", "e"), "de-en": ("f",)}
+    assert config.languages == ("sw", "pt_BR", "en", "de")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "nothing to learn from"),
+        ({"text": {"swahilli": ("a",)}}, r"'swahilli' is no code .* did you mean 'Swahili'\?"),
+        ({"text": {"en-sw": ("a",)}}, "is no code of a language"),
+        ({"text": {"cz": ("a",)}}, "'cz' is no code of a language"),
+        ({"pairs": {"en": ("a",)}}, "'en' does not name two languages. Write --pairs en-sw=FILE"),
+        ({"pairs": {"en-eng": ("a",)}}, "does not name two languages"),
+        ({"pairs": {"en-sw": ("a",), "swa-en": ("b",)}}, "'swa-en' is also given as 'en-sw'"),
+        ({"text": {"en": ("a",)}, "hours": 0.0}, "hours must be above 0"),
+        ({"text": {"en": ("a",)}, "heldout": 3}, "heldout must be from 10"),
+        ({"text": {"en": ("a",)}, "vocabulary": 0}, "vocabulary must be from 1"),
+    ],
+)
+def test_requests_that_cannot_work(given, said):
+    with pytest.raises(RecipeError, match=said):
+        AdaptConfig(encoder="m", **given)
+
+
+def test_what_follows_an_option(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a,b.txt").touch()
+    assert parse_named(["sw=a,b", "en=c", "sw=d", "de=https://x/a,b", "fr=a,b.txt"], "--text") == {
+        "sw": ("a", "b", "d"),
+        "en": ("c",),
+        "de": ("https://x/a,b",),
+        "fr": ("a,b.txt",),
+    }
+    with pytest.raises(CorpusError, match=r"sw=: names no file. Write --text sw=FILE, without a"):
+        parse_named(["sw="], "--text")  # as of `--text sw= a.txt`
+    for wrong in ("a.txt", "=a.txt"):
+        with pytest.raises(CorpusError, match=r"names no language. Write --text sw=FILE"):
+            parse_named([wrong], "--text")
+
+
+def test_a_pattern_that_the_shell_expanded():
+    said = unquoted(["raw/b.txt", "raw/c.txt"], {"sw": ("raw/a.txt",)})
+    assert said.startswith("raw/b.txt and 1 more: stands where no file is expected.")
+    assert "--text 'sw=raw/*.txt'" in said
 
 
 def test_settings_in_a_file(tmp_path):

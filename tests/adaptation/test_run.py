@@ -20,9 +20,8 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModelForMaskedLM
 
 from isoglot.adaptation.comparison import BITS, TOKENS
-from isoglot.adaptation.folder import AdaptFolder
+from isoglot.adaptation.folder import AdaptFolder, StepRecords
 from isoglot.adaptation.run import adapt
-from isoglot.adaptation.steps import StepRecords
 from isoglot.errors import CheckpointError, CorpusError, LockedError, ModelError
 from isoglot.locks import lock_folder
 from tests.adaptation.small import (
@@ -94,6 +93,10 @@ def test_numbers_come_early_and_every_step_is_named(adapted):
     numbered = [line[:5] for line in lines if line.startswith("[")]
     assert numbered == [f"[{n}/9]" for n in range(1, 10)]
     assert any("held out:" in line and "retrieval" in line for line in lines)
+    assert "small step 40/40" in text
+    times = [line for line in lines if " left" in line]
+    assert times
+    assert all("left of the whole)" in line for line in times), "one time left, of everything"
 
 
 def test_both_folders_open_where_users_open_them(adapted):

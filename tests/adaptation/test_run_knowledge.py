@@ -19,7 +19,7 @@ from transformers import AutoModelForMaskedLM
 
 from isoglot import json_text
 from isoglot.adaptation.comparison import ENTITIES, ENTITIES_HEADS
-from isoglot.adaptation.config import AdaptConfig
+from isoglot.adaptation.request import AdaptConfig
 from isoglot.adaptation.run import AdaptOutcome, adapt
 from isoglot.corpus import Corpus
 from isoglot.corpus.decontamination import letters_of
@@ -89,8 +89,8 @@ def outcomes(given, tables, tmp_path_factory) -> tuple[AdaptOutcome, Path, str]:
     printed = StringIO()
     console = Console(file=printed, width=300)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("isoglot.adaptation.measure._TRIAL_SECONDS", 0.5)
-        patch.setattr("isoglot.adaptation.measure._SEARCH_SECONDS", 2.0)
+        patch.setattr("isoglot.adaptation.resources._TRIAL_SECONDS", 0.5)
+        patch.setattr("isoglot.adaptation.resources._SEARCH_SECONDS", 2.0)
         dry = adapt(config, out, console=console, dry_run=True)
         assert not dry.finished
         patch.setattr("isoglot.adaptation.linking._MIN_QUERIES", 2)

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
-from io import StringIO
-
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
-from isoglot.adaptation.development import (
-    export_sentences,
-    score_development,
-    write_development_pairs,
-)
 from isoglot.adaptation.scores import (
     HeldoutData,
     ModelScores,
     gold_alignments,
     score_model,
     score_vectors,
-    sentences_per_second,
 )
 from isoglot.errors import CorpusError
 from isoglot.evaluation.bits_per_character import code_lengths
@@ -90,17 +80,6 @@ def test_tokens_per_word_and_bits_of_each_line(scores, random_model):
     assert scores.bits["aa"].denominators.tolist() == found.characters.tolist()
 
 
-def test_encoders_are_timed_in_turns(random_model, monkeypatch):
-    """A machine that gets slower with every pass slows both alike: the first is hardly favored."""
-    now = itertools.accumulate(itertools.count())
-    monkeypatch.setattr("isoglot.adaptation.scores.time.monotonic", lambda: float(next(now)))
-    first, second = sentences_per_second([random_model, random_model], FIRST)
-    assert first > second > 0
-    # passes take 1, 3, ..., 15 seconds; the median of the first's is 9, of the second's 11
-    assert first == pytest.approx(len(FIRST) / 9)
-    assert second == pytest.approx(len(FIRST) / 11)
-
-
 def test_a_language_without_text_is_scored_on_its_side_of_the_pairs(heldout, scores):
     data = HeldoutData.read(heldout)
     assert data.lines == {"aa": FIRST, "bb": SECOND}
@@ -163,21 +142,6 @@ def test_an_encoder_without_an_lm_head_has_no_bits(heldout, random_model, tmp_pa
     assert said[-1] == "bb: no bits per character, the encoder has no LM head"
 
 
-def test_development_pairs_are_the_held_out_pairs_of_the_corpus(corpus, random_model, tmp_path):
-    counts = write_development_pairs(corpus, tmp_path / "development")
-    files = sorted((tmp_path / "development").glob("*.tsv"))
-    assert {file.stem for file in files} == set(counts)
-    tokenizer = AutoTokenizer.from_pretrained(corpus.tokenizer_folder)
-    for file in files:
-        table = corpus.table("pairs", file.stem, "heldout")
-        ids = {tuple(table.ids(table.columns[0], row).tolist()) for row in range(table.num_rows)}
-        for line in file.read_text("utf-8").splitlines():
-            first = tokenizer(line.split("\t")[0], add_special_tokens=False)["input_ids"]
-            assert tuple(first) in ids
-    found = score_development(random_model, tmp_path / "development")
-    assert {name: unpack_rows(layers[2]).shape[1] for name, layers in found.items()} == counts
-
-
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_the_vectors_of_a_sentence_transformers_folder(heldout, random_model, tmp_path, pooling):
     """As sentence-transformers itself computes them."""
@@ -190,15 +154,3 @@ def test_the_vectors_of_a_sentence_transformers_folder(heldout, random_model, tm
     own = torch.arange(len(FIRST))
     expected = np.stack([(similar.argmax(1) == own), (similar.argmax(0) == own)])
     assert (unpack_rows(found["aa-bb"]) == expected).all()
-
-
-def test_without_development_pairs_the_folder_has_the_mean_of_the_last_layer(
-    random_model, tmp_path
-):
-    (tmp_path / "development").mkdir()
-    console = Console(file=StringIO())
-    vectors = export_sentences(
-        random_model, tmp_path / "sentences", tmp_path / "development", console
-    )
-    assert vectors == "the mean state of the last layer"
-    assert (tmp_path / "sentences/modules.json").is_file()

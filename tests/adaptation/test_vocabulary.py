@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from isoglot.adaptation.findings import LanguageFacts
-from isoglot.adaptation.vocabulary import choose_growth, is_badly_split, num_words, split_limit
+from isoglot.adaptation.findings import DataFacts, LanguageFacts
+from isoglot.adaptation.vocabulary import (
+    choose_growth,
+    is_badly_split,
+    num_words,
+    split_limit,
+    trained_data,
+)
 from isoglot.models.transplant.run import grow
 from isoglot.models.transplant.used_tokens import WordSaving, word_savings
 
@@ -63,6 +69,30 @@ def test_a_language_that_the_tokenizer_has_not_seen(looked, monkeypatch):
     assert said is not None
     assert int(said[1]) == pytest.approx(100 * saved, abs=2)
     assert saved > 0.2
+    assert growth.remaining == {"sw": pytest.approx(1 - saved, abs=0.02)}
+    assert (
+        trained_data(looked.findings, growth).text["sw"].tokens < looked.findings.text["sw"].tokens
+    )
+
+
+def test_tokens_of_training_are_those_of_the_grown_vocabulary_without_what_is_dropped(looked):
+    """English stays, Swahili keeps a third of its tokens; a side of a pair counts by its tokens."""
+    data = DataFacts(lines=1000, characters=9, tokens=9000, duplicate_share=0.1, heldout=100)
+    findings = replace(
+        looked.findings,
+        text={"en": data, "sw": data},
+        pairs={"en-sw": data},
+        languages={"en": facts(1.0), "sw": facts(3.0)},
+    )
+    growth = choose_growth(
+        looked.findings, replace(looked.config, vocabulary="keep"), looked.folder
+    )
+    same = trained_data(findings, growth)
+    assert same.text["sw"].tokens == same.pairs["en-sw"].tokens == 7200
+    grown = trained_data(findings, growth._replace(remaining={"sw": 1 / 3}))
+    assert (grown.text["en"].tokens, grown.text["sw"].tokens) == (7200, 2400)
+    assert grown.pairs["en-sw"].tokens == 7200 * (1 + 3 / 3) / (1 + 3)
+    assert grown.text["sw"].lines == data.lines
 
 
 def test_what_the_user_decides(looked):

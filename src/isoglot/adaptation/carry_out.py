@@ -2,9 +2,9 @@
 
     before -> grow -> prepare -> train -> choose -> after -> link -> speed -> export -> page
 
-Each step leaves its result whole or not at all, and a record of what it was made from (`steps.py`):
-after an interruption, of whatever kind, the same command goes on. Preparing and training continue
-inside of their steps, too.
+Each step leaves its result whole or not at all, and a record of what it was made from
+(`folder.py`): after an interruption, of whatever kind, the same command goes on. Preparing and
+training continue inside of their steps, too. The steps that score are in `scoring.py`.
 """
 
 from __future__ import annotations
@@ -12,26 +12,24 @@ from __future__ import annotations
 import glob
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from isoglot.adaptation.comparison import AdaptScores, Development, compare, read_scores
-from isoglot.adaptation.config import AdaptConfig
 from isoglot.adaptation.display import StepDisplay
 from isoglot.adaptation.findings import num_cores
-from isoglot.adaptation.folder import AdaptFolder
-from isoglot.adaptation.inputs import find_dictionaries
-from isoglot.adaptation.plan import AdaptPlan
-from isoglot.adaptation.replan import fit_steps
-from isoglot.adaptation.steps import (
+from isoglot.adaptation.folder import (
+    AdaptFolder,
     StepRecords,
     hash_files,
     hash_folder,
     hash_model,
-    hash_sentences,
 )
+from isoglot.adaptation.inputs import find_dictionaries
+from isoglot.adaptation.plan_files import AdaptPlan
+from isoglot.adaptation.request import AdaptConfig
+from isoglot.adaptation.training_steps import fit_steps
 from isoglot.atomic import write_json
 from isoglot.corpus import Corpus
 from isoglot.errors import CheckpointError
@@ -39,8 +37,8 @@ from isoglot.folders import model_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
-    from isoglot.adaptation.comparison import Choice, Comparison
     from isoglot.adaptation.scores import ModelScores
     from isoglot.pretraining.config import Recipe
 
@@ -65,12 +63,14 @@ class Adaptation:
 
     def until_training(self) -> tuple[ModelScores, Corpus]:
         """Take the steps before training that are not done yet."""
+        from isoglot.adaptation.scoring import score
+
         if not self.plan.new_words:
             self.display.drop("grow")
         if self.plan.prepare.knowledge is None:
             self.display.drop("link")
         self._expect(self.plan)
-        before = self._score("before", self.base)
+        before = score(self, "before", self.base)
         if self.plan.new_words:
             self._grow()
         return before, self._prepare()
@@ -91,12 +91,19 @@ class Adaptation:
         Raises:
             TrainingStoppedError: a signal has stopped the training.
         """
+        from isoglot.adaptation.scoring import (
+            choose_layers,
+            compare_speed,
+            score,
+            score_knowledge,
+        )
+
         trained = self._train(corpus)
-        development = self._choose(corpus)
+        development = choose_layers(self, corpus)
         sentences = self.folder.sentence_model if development.vectors else None
-        after = self._score("after", self.trained_model, sentences)
-        linking = self._link(corpus)
-        scores = compare(before, after, development, self._speed(), linking)
+        after = score(self, "after", self.trained_model, sentences)
+        linking = score_knowledge(self, corpus)
+        scores = compare(before, after, development, compare_speed(self), linking)
         if read_scores(self.folder.scores) != scores:
             write_json(self.folder.scores, scores.to_json(), indent=1)
         self._give(scores, corpus, development, trained)
@@ -131,7 +138,7 @@ class Adaptation:
         for name, seconds in plan.step_seconds.items():
             self.display.expect(name, seconds)
 
-    def _step(
+    def step(
         self,
         name: str,
         inputs: dict[str, Any],
@@ -145,53 +152,6 @@ class Adaptation:
             result = self.records.run(name, inputs, work, outputs)
         self.display.finish(name)
         return result
-
-    def _score(self, name: str, model: Path, sentences: Path | None = None) -> ModelScores:
-        """The scores of the encoder, before or after."""
-        from isoglot.adaptation.scores import (
-            HeldoutData,
-            ModelScores,
-            gold_alignments,
-            score_model,
-        )
-
-        folders = [Path(one).expanduser() for one in self.config.alignments]
-        gold = gold_alignments(folders, self.config.languages)
-
-        def work() -> dict[str, Any]:
-            def report(sentence: str, share: float) -> None:
-                self.display.say(f"  {sentence}")
-                self.display.advance(share)
-
-            data = HeldoutData.read(self.folder.heldout, gold)
-            found = score_model(model, data, sentences=sentences, report=report, note=self.note)
-            return found.to_json()
-
-        inputs = {
-            "model": hash_model(model),
-            "heldout": hash_folder(self.folder.heldout),
-            "alignments": [hash_files(split.files) for _, split in gold],
-            "sentences": None if sentences is None else hash_sentences(sentences),
-        }
-        found = self._step(name, inputs, work)
-        seconds = self.records.seconds(name)
-        if name == "before" and seconds is not None:
-            self.display.expect("after", seconds)
-        return ModelScores.from_json(found)
-
-    def _speed(self) -> tuple[float, float]:
-        """Sentences per second of both encoders, timed side by side."""
-        from isoglot.adaptation.scores import HeldoutData, sentences_per_second
-
-        def work() -> dict[str, Any]:
-            lines = HeldoutData.read(self.folder.heldout).lines.values()
-            both = [self.base, self.trained_model]
-            found = sentences_per_second(both, [line for own in lines for line in own])
-            return {"before": found[0], "after": found[1]}
-
-        models = [hash_model(self.base), hash_model(self.trained_model)]
-        found = self._step("speed", {"models": models}, work)
-        return found["before"], found["after"]
 
     def _grow(self) -> None:
         """Add words of the samples to the vocabulary."""
@@ -220,7 +180,7 @@ class Adaptation:
             "number": self.plan.new_words,
             "dictionaries": hash_files(found),
         }
-        self._step("grow", inputs, work, [out / "config.json"])
+        self.step("grow", inputs, work, [out / "config.json"])
 
     def _prepare(self) -> Corpus:
         """Make the corpus, with the tokenizer of the encoder that training starts from."""
@@ -247,7 +207,7 @@ class Adaptation:
             data["knowledge"] = corpus.knowledge.fingerprint
         inputs = {"recipe": recipe.fingerprint(), **data}
         work = partial(self._train_now, recipe, corpus, data)
-        return self._step("train", inputs, work, [self.trained_model / "config.json"])
+        return self.step("train", inputs, work, [self.trained_model / "config.json"])
 
     def _has_begun(self) -> bool:
         """Whether an earlier command has begun to train."""
@@ -287,6 +247,7 @@ class Adaptation:
             recipe_text=dump(recipe),
             console=self.console,
             on_step=on_step,
+            part_of_plan=True,
         )
         if not outcome.finished:
             raise TrainingStoppedError(outcome.total_steps, total)
@@ -297,52 +258,6 @@ class Adaptation:
             "tokens": outcome.tokens,
             "limitations": list(outcome.warnings),
         }
-
-    def _choose(self, corpus: Corpus) -> Development:
-        """Choose layers and pooling on the development pairs; write the folder for sentences."""
-        from isoglot.adaptation.development import (
-            export_sentences,
-            score_development,
-            write_development_pairs,
-        )
-
-        pairs, model, out = self.folder.development, self.trained_model, self.folder.sentence_model
-
-        def work() -> dict[str, Any]:
-            write_development_pairs(corpus, pairs)
-            before = score_development(self.base, pairs)
-            self.display.advance(0.3)
-            after = score_development(model, pairs)
-            self.display.advance(0.6)
-            vectors = export_sentences(model, out, pairs, self.console)
-            return {"before": before, "after": after, "vectors": vectors}
-
-        inputs = {
-            "before": hash_model(self.base),
-            "after": hash_model(model),
-            "corpus": corpus.fingerprint,
-        }
-        found = Development(**self._step("choose", inputs, work, [pairs]))
-        if found.vectors and not out.is_dir():  # it was removed
-            export_sentences(model, out, pairs, self.console)
-        return found
-
-    def _link(self, corpus: Corpus) -> tuple[list[Comparison], list[Choice]]:
-        """Both models on held-out mentions and facts; nothing without knowledge."""
-        if self.plan.prepare.knowledge is None:
-            return [], []
-        from isoglot.adaptation.linking import LinkingScores, compare_linking, score_both
-
-        both, folder = (self.base, self.trained_model), self.folder.linking
-        work = partial(
-            score_both, corpus, both, folder, advance=self.display.advance, note=self.note
-        )
-        inputs = {
-            "models": [hash_model(model) for model in both],
-            "knowledge": corpus.knowledge.fingerprint,
-        }
-        found = self._step("link", inputs, work, [folder])
-        return compare_linking(*map(LinkingScores.from_json, found.values())) if found else ([], [])
 
     def _give(
         self,
@@ -377,12 +292,12 @@ class Adaptation:
             )
             return {}
 
-        self._step("export", inputs, export, [folder.model / "config.json"])
+        self.step("export", inputs, export, [folder.model / "config.json"])
         inputs["plan"] = hash_folder(folder.plan)
         inputs["metrics"] = hash_files(folder.run.glob("metrics.jsonl"))
 
         def page() -> dict[str, Any]:
-            write_adapt_page(self.config, self.plan, folder, scores, self.records)
+            write_adapt_page(self.config, self.plan, folder, scores)
             return {}
 
-        self._step("page", inputs, page, [folder.report])
+        self.step("page", inputs, page, [folder.report])

@@ -2,12 +2,14 @@
 
 Each function gives settings and the `Decision` that says why, with the number that decided. The
 objectives are those that did best in our study (README, Evidence): half of the tokens text under
-MLM, half translations under in-batch contrast of mean states.
+MLM, half translations under in-batch contrast of mean states. Half of the text is read as single
+sentences: where MLM saw blocks alone and contrast single sentences, the encoder lost the prediction
+of words in single sentences (LOGBOOK, 2026-11-18).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,8 +27,8 @@ from isoglot.pretraining.optimizer import OptimizerConfig
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from isoglot.adaptation.config import AdaptConfig
     from isoglot.adaptation.findings import Findings
+    from isoglot.adaptation.request import AdaptConfig
     from isoglot.batching.streams import StreamConfig
     from isoglot.objectives import Objective
 
@@ -42,8 +44,18 @@ class Decision:
     """Why, with the number that decided."""
 
 
+def in_words(tokens: float) -> str:
+    """A number of tokens: `13.3M`; below a million, its first two digits: `41,000`."""
+    if tokens >= 0.95e6:
+        return f"{tokens / 1e6:,.1f}M"
+    return f"{float(f'{tokens:.2g}'):,.0f}"
+
+
 _CONTRAST_SHARE = 0.5
 """Share of the tokens that are translations under contrast, the rest is text under MLM."""
+_SENTENCE_SHARE = 0.5
+"""Share of the text that is read sentence by sentence, the rest in blocks that fill a row."""
+_TEXT = "text (half of it as single sentences)"
 MAX_PASSES = 20
 """Most passes over text or pairs that are planned; a small part gets a smaller share."""
 _PASSES = ((3e6, 10), (30e6, 5), (300e6, 2))
@@ -103,13 +115,7 @@ def choose_mixture(
     from_sides = min(1.0, 2 * sum(shares[code] for code in alone)) if text else 1.0
     if text:
         from_text = max(_MIN_SHARE, 1 - from_sides) if alone else 1.0
-        streams["text"] = TextStream(
-            objectives=("mlm",),
-            share=_rounded(rest * (1 - contrast) * from_text),
-            across_documents=True,
-            alpha=alpha,
-            alpha_unit="tokens",
-        )
+        streams |= _text_streams(rest * (1 - contrast) * from_text, alpha)
     if alone:
         streams["sides"] = ParallelStream(
             objectives=("mlm",),
@@ -131,6 +137,21 @@ def choose_mixture(
         pair_tokens=sum(pairs.values()),
         knowledge_share=knowledge_share,
     )
+
+
+def _text_streams(share: float, alpha: float) -> dict[str, StreamConfig]:
+    """Text under MLM: blocks that fill a row, and single sentences."""
+    blocks = TextStream(
+        objectives=("mlm",),
+        share=_rounded(share * (1 - _SENTENCE_SHARE)),
+        across_documents=True,
+        alpha=alpha,
+        alpha_unit="tokens",
+    )
+    single = replace(
+        blocks, unit="sentence", across_documents=False, share=_rounded(share * _SENTENCE_SHARE)
+    )
+    return {"text": blocks, "sentences": single}
 
 
 def in_batch_contrast() -> MoCo:
@@ -169,18 +190,18 @@ def _objective_decision(
         total = sum(text.values())
         return Decision(
             topic="objectives",
-            choice="MLM on text" + (f" ({100 * rest:.0f} % of the tokens)" if rest < 1 else ""),
-            reason=f"there are {total / 1e6:,.1f}M tokens of text and no translations",
+            choice=f"MLM on {_TEXT}" + (f", {100 * rest:.0f} % of the tokens" if rest < 1 else ""),
+            reason=f"there are {in_words(total)} tokens of text and no translations",
         )
-    where = "text" if not alone else f"{'text and ' if text else ''}sides of pairs"
+    where = _TEXT if not alone else f"{f'{_TEXT} and ' if text else ''}sides of pairs"
     sided = f"; {', '.join(alone)} without text of its own: from pairs" if alone else ""
     return Decision(
         topic="objectives",
-        choice=f"MLM on {where} ({100 * rest * (1 - contrast):.0f} % of the tokens), contrast of "
-        f"the mean states of translations ({100 * rest * contrast:.0f} %)",
-        reason=f"{sum(text.values()) / 1e6:,.1f}M tokens of text, "
-        f"{sum(pairs.values()) / 1e6:,.1f}M of pairs; in README's evidence half and half finds "
-        f"43 % of translations, TLM 5 %, MLM 4 %{sided}",
+        choice=f"MLM on {where}, {100 * rest * (1 - contrast):.0f} % of the tokens; contrast of "
+        f"the mean states of translations, {100 * rest * contrast:.0f} %",
+        reason=f"{in_words(sum(text.values()))} tokens of text, "
+        f"{in_words(sum(pairs.values()))} of pairs; in README's evidence half and half finds "
+        f"70 % of translations, CAMLM 16 %, MLM 5 %{sided}",
     )
 
 
@@ -193,7 +214,7 @@ def _choose_alpha(tokens: Mapping[str, int]) -> tuple[float, dict[str, float], D
             break
     by_language = dict(zip(tokens, shares.tolist(), strict=True))
     told = ", ".join(f"{code} {100 * share:.0f} %" for code, share in by_language.items())
-    size = ", ".join(f"{code} {number / 1e6:,.1f}M" for code, number in tokens.items())
+    size = ", ".join(f"{code} {in_words(number)}" for code, number in tokens.items())
     kept = "" if "en" in tokens else "; languages without text are not rehearsed: --text en=FILE"
     decision = Decision(
         topic="languages",
@@ -255,8 +276,9 @@ def choose_rows(findings: Findings, tokens: int) -> tuple[BatchConfig, Decision]
         topic="rows",
         choice=f"{rows} rows of {length} tokens a step",
         reason=f"99 % of the sentences have at most {longest:,} tokens, the encoder "
-        f"{positions:,} positions; {tokens / 1e6:,.1f}M tokens give {_MIN_STEPS} steps or more, "
-        f"{most} rows at most on a {'GPU' if findings.machine.gpus else 'CPU'}",
+        f"{positions:,} positions; {in_words(tokens)} tokens, all passes over the data together, "
+        f"fill {-(-tokens // (rows * length)):,} steps; {most} rows at most on a "
+        f"{'GPU' if findings.machine.gpus else 'CPU'}, fewer for less than {_MIN_STEPS} steps",
     )
 
 

@@ -1,7 +1,8 @@
-"""Which columns of a table, or fields of an object, hold the text of a language or of a pair.
+"""Which columns of a table, fields of an object or files hold the text of which language.
 
 By their names first (`text`; `en` and `sw`; `translation.en`; `src` and `tgt`), then by what is in
-them: the two columns with the longest texts.
+them: the two columns with the longest texts. Two files that are parallel line by line (`a.en,a.sw`)
+are found by the language in their names, or taken two by two in the order in which they are given.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from statistics import mean
 from typing import TYPE_CHECKING
 
+from isoglot.corpus.reading.files import read_lines
 from isoglot.errors import CorpusError
 from isoglot.languages import canonical
 
@@ -31,6 +33,7 @@ _CLEARLY_LONGER = 3.0
 """A column of text is at least this many times as long as one that is none: an id, a score."""
 _COMPARED = 200
 _MOSTLY = 0.8
+_SWAP_LINES = 200
 
 
 def choose_fields(
@@ -121,3 +124,53 @@ def are_swapped(first: Sequence[str], second: Sequence[str], languages: Sequence
 def _codes(name: str) -> set[str]:
     """The codes of languages that a name may hold: `sentence_en`, `text.sw`."""
     return {canonical(part) for part in re.split(r"[^A-Za-z]+", name) if part}
+
+
+def line_pairs(files: Sequence[Path], pair: str) -> list[tuple[Path, Path]]:
+    """Files of one column two by two: by the language in their names, or by their order."""
+    first, second = pair.split("-")
+    sides = [_side(path, (first, second)) for path in files]
+    if files and all(side is not None for side in sides):
+        by_stem: dict[str, dict[str, Path]] = {}
+        for path, side in zip(files, sides, strict=True):
+            assert side is not None
+            by_stem.setdefault(side[1], {})[side[0]] = path
+        alone = [path for both in by_stem.values() if len(both) == 1 for path in both.values()]
+        if not alone:
+            return [(both[first], both[second]) for both in by_stem.values()]
+        if len(files) != 2:
+            raise CorpusError(_alone(alone[0], pair))
+    if len(files) % 2:
+        raise CorpusError(_alone(files[-1], pair))
+    couples = list(zip(files[::2], files[1::2], strict=True))
+    return [_in_order(couple, pair) for couple in couples]
+
+
+def _alone(path: Path, pair: str) -> str:
+    first, second = pair.split("-")
+    return (
+        f"{path}: has one column, and {pair} needs the text of both languages. Give a file with a "
+        f"tab between {first} and {second}, or two files that are parallel line by line: "
+        f"--pairs {pair}=FILE.{first},FILE.{second}."
+    )
+
+
+def _side(path: Path, languages: tuple[str, str]) -> tuple[str, str] | None:
+    """The language in a file's name (the last of the two), and the rest of its path."""
+    for match in reversed(list(re.finditer(r"[A-Za-z_]+", path.name))):
+        code = canonical(match[0])
+        if code in languages:
+            return code, f"{path.parent}/{path.name[: match.start()]}|{path.name[match.end() :]}"
+    # `en/a.txt` and `sw/a.txt`
+    code = canonical(path.parent.name)
+    return (code, f"{path.parent.parent}/|/{path.name}") if code in languages else None
+
+
+def _in_order(couple: tuple[Path, Path], pair: str) -> tuple[Path, Path]:
+    """Two files in the order of the pair's languages, where identification is sure of it."""
+    texts = []
+    for path in couple:
+        lines = (line for line in read_lines(path) if isinstance(line, str) and line.strip())
+        texts.append([line for _, line in zip(range(_SWAP_LINES), lines, strict=False)])
+    swapped = are_swapped(texts[0], texts[1], pair.split("-"))
+    return (couple[1], couple[0]) if swapped else couple

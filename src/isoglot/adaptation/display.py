@@ -21,6 +21,19 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+STEPS = {
+    "before": "scoring before",
+    "grow": "growing the vocabulary",
+    "prepare": "preparing the corpus",
+    "train": "training",
+    "choose": "choosing layers on development pairs",
+    "after": "scoring after",
+    "link": "scoring entities and facts",
+    "speed": "timing sentences per second",
+    "export": "exporting",
+    "page": "writing the page",
+}
+"""Name and title of each step after planning, as after `while`."""
 _LINE_SECONDS = 60.0
 """Seconds between two lines of a step in a log file."""
 _SURE = 0.05

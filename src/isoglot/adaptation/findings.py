@@ -11,6 +11,8 @@ import shutil
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from isoglot.errors import ModelError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -183,6 +185,47 @@ def _knowledge(data: dict[str, Any]) -> KnowledgeFacts:
     languages = {code: KnowledgeLanguage(**one) for code, one in data["languages"].items()}
     lists = {name: tuple(data[name]) for name in ("left_out", "sample")}
     return KnowledgeFacts(**{**data, **lists, "languages": languages})
+
+
+def describe_encoder(name: str, folder: Path) -> EncoderFacts:
+    """The encoder of a folder, loaded as training would load it.
+
+    Raises:
+        ModelError: it is no encoder, or its architecture cannot run packed rows.
+    """
+    from isoglot.models.config import ModelConfig
+    from isoglot.models.encoder import Encoder
+    from isoglot.models.loading import load_masked_lm, quiet_loading
+    from isoglot.models.packing_check import check_packing
+    from isoglot.models.seq2seq_loading import is_seq2seq
+
+    if is_seq2seq(str(folder)):
+        raise ModelError(
+            f"{name} is an encoder-decoder, which generates text. adapt takes an encoder: an "
+            "XLM-R, RoBERTa, BERT, ALBERT, ELECTRA, ModernBERT or EuroBERT model."
+        )
+    with quiet_loading():
+        loaded = load_masked_lm(str(folder), dropout=None)
+    encoder = Encoder(
+        loaded.model,
+        ModelConfig(init_from=str(folder), language_embeddings="none"),
+        attention_dropout=loaded.attention_dropout,
+    )
+    check_packing(encoder, str(folder))
+    total = sum(weight.numel() for weight in encoder.model.parameters())
+    words = encoder.model.get_input_embeddings().weight.numel()
+    return EncoderFacts(
+        name=name,
+        folder=str(folder.absolute()),
+        architecture=type(encoder.model).__name__,
+        num_layers=int(encoder.model.config.num_hidden_layers),
+        hidden_size=encoder.hidden_size,
+        num_parameters=total,
+        num_body_parameters=total - words,
+        vocabulary_size=encoder.vocabulary_size,
+        max_positions=encoder.max_positions,
+        has_lm_head=not loaded.missing,
+    )
 
 
 def num_cores() -> int:

@@ -90,7 +90,7 @@ def detect_format(path: Path, languages: Sequence[str]) -> FileFormat:
         return FileFormat("conllu", {})
     objects = _objects(path) if lines[0].lstrip().startswith("{") else []
     if objects:
-        return _json_lines(path, objects, languages)
+        return _fields(path, objects, languages, "jsonl", "field")
     if kind in {".json", ".jsonl", ".ndjson"}:
         raise CorpusError(
             f"{path}: is not JSON lines: its first line is no JSON object. Write one object on "
@@ -160,18 +160,23 @@ def _objects(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _json_lines(
-    path: Path, objects: Sequence[dict[str, Any]], languages: Sequence[str]
+def _fields(
+    path: Path,
+    rows: Sequence[dict[str, Any]],
+    languages: Sequence[str],
+    reader: str,
+    option: str,
 ) -> FileFormat:
+    """The fields of objects or rows that hold text; `option` of the reader names the only one."""
     samples: dict[str, list[str]] = {}
-    for one in objects:
-        for name, text in _strings(one, ""):
+    for row in rows:
+        for name, text in _strings(row, ""):
             samples.setdefault(name, []).append(text)
     names = choose_fields(path, samples, languages)
-    if len(names) == 1:
-        options = {} if names[0] == "text" else {"field": names[0]}
-        return FileFormat("jsonl", dict(options), split_of(samples[names[0]]))
-    return FileFormat("jsonl", {"first": names[0], "second": names[1]})
+    if len(names) == 2:
+        return FileFormat(reader, {"first": names[0], "second": names[1]})
+    options: dict[str, str | int | bool] = {} if names[0] == "text" else {option: names[0]}
+    return FileFormat(reader, options, split_of(samples[names[0]]))
 
 
 def _strings(value: dict[str, Any], prefix: str) -> list[tuple[str, str]]:
@@ -204,15 +209,7 @@ def _table(path: Path, languages: Sequence[str]) -> FileFormat:
         ) from error
     if not rows:
         raise CorpusError(f"{path}: has no rows. Name a file with text.")
-    samples: dict[str, list[str]] = {}
-    for row in rows:
-        for name, text in _strings(row, ""):
-            samples.setdefault(name, []).append(text)
-    names = choose_fields(path, samples, languages)
-    if len(names) == 1:
-        options = {} if names[0] == "text" else {"column": names[0]}
-        return FileFormat("parquet", dict(options), split_of(samples[names[0]]))
-    return FileFormat("parquet", {"first": names[0], "second": names[1]})
+    return _fields(path, rows, languages, "parquet", "column")
 
 
 def _running(path: Path, lines: Sequence[str]) -> FileFormat:

@@ -31,9 +31,9 @@ from isoglot.errors import CorpusError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from isoglot.adaptation.config import AdaptConfig
     from isoglot.adaptation.folder import AdaptFolder
     from isoglot.adaptation.inputs import DataFiles, Inputs, Progress
+    from isoglot.adaptation.request import AdaptConfig
 
 MIN_HELDOUT = 10
 """Fewest lines or pairs that are held out; there must be ten times as many."""

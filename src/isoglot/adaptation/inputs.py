@@ -1,10 +1,9 @@
 """The data that a user names: files, patterns, folders and downloads become sources.
 
     --text sw=raw/sw/*.txt --pairs en-sw=opus:Tatoeba
-        --names--> files --formats--> DataFiles --sources_of--> sources of a PrepareConfig
+        --find_files--> files --formats.py--> DataFiles --sources_of--> sources of a PrepareConfig
 
-Two files that are parallel line by line (`a.en,a.sw`) are found by the language in their names, or
-taken two by two in the order in which they are given.
+Files of a pair that are parallel line by line are put together by `columns.py`.
 """
 
 from __future__ import annotations
@@ -14,31 +13,28 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from isoglot.adaptation.columns import are_swapped
+from isoglot.adaptation.columns import line_pairs
 from isoglot.adaptation.formats import FileFormat, detect_format
 from isoglot.corpus.cleaning.sentences import SplitMode
-from isoglot.corpus.reading.files import read_lines, refuse_kernel_files, require_file
+from isoglot.corpus.reading.files import refuse_kernel_files, require_file
 from isoglot.corpus.reading.sources import SourceConfig, Subset
 from isoglot.corpus.storage.shards import Kind
 from isoglot.errors import CorpusError
 from isoglot.fetching import is_remote, resolve
 from isoglot.folders import with_home
-from isoglot.languages import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from isoglot.adaptation.config import AdaptConfig
+    from isoglot.adaptation.request import AdaptConfig
 
 Progress = Callable[[str, int, int | None], None]
 """Called with what is done, how much of it, and how much there is in all (none: unknown)."""
-
 _NO_DATA = re.compile(r"\.|readme|licen[sc]e|copying|changelog|checksum|.*\.(md|html?|pdf|sha256)$")
 """Names, in lower case, of files in folders that hold no data."""
 _DATASET = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w-]*")
-_SWAP_LINES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +84,49 @@ class Inputs:
         return sorted({*(path for one in self.data for path in one.files), *self.tests})
 
 
+class NamedFiles(NamedTuple):
+    """The files that the settings name, before anything in them is read."""
+
+    text: dict[str, list[Path]]
+    """By language."""
+    pairs: dict[str, list[Path]]
+    """By pair of languages."""
+    tests: list[Path]
+
+    @property
+    def files(self) -> list[Path]:
+        """Every file, once, sorted."""
+        given = (*self.text.values(), *self.pairs.values(), self.tests)
+        return sorted({path for files in given for path in files})
+
+
+def find_files(
+    config: AdaptConfig, downloads: Path, progress: Progress | None = None
+) -> NamedFiles:
+    """The files of all data that the settings name; what is remote is fetched once.
+
+    Args:
+        config: the settings.
+        downloads: folder for what is fetched from elsewhere.
+        progress: told of downloads.
+
+    Raises:
+        IsoglotError: a file is missing.
+    """
+    find = _Finder(downloads, progress)
+    return NamedFiles(
+        text={
+            language: find.all_files(names, language, f"--text {language}")
+            for language, names in config.text.items()
+        },
+        pairs={
+            pair: find.all_files(names, pair, f"--pairs {pair}")
+            for pair, names in config.pairs.items()
+        },
+        tests=find.all_files(config.tests, None, "--test") if config.tests else [],
+    )
+
+
 def find_inputs(config: AdaptConfig, downloads: Path, progress: Progress | None = None) -> Inputs:
     """The files of all data that the settings name, and how they are read.
 
@@ -99,25 +138,22 @@ def find_inputs(config: AdaptConfig, downloads: Path, progress: Progress | None 
     Raises:
         IsoglotError: a file is missing, or cannot be read.
     """
-    find = _Finder(downloads, progress)
+    given = find_files(config, downloads, progress)
     data: list[DataFiles] = []
     notes: list[str] = []
-    for language, names in config.text.items():
-        files = find.all_files(names, language, f"--text {language}")
+    for language, files in given.text.items():
         formats = [(path, detect_format(path, (language,))) for path in files]
         data += _grouped(language, "text", (((path,), one) for path, one in formats))
-    for pair, names in config.pairs.items():
+    for pair, files in given.pairs.items():
         sides = tuple(pair.split("-"))
-        files = find.all_files(names, pair, f"--pairs {pair}")
         formats = [(path, detect_format(path, sides)) for path in files]
         notes += [one.note for _, one in formats if one.note]
         whole = [((path,), one) for path, one in formats if not one.single]
         lines = FileFormat("moses", {})
-        couples = _line_pairs([path for path, one in formats if one.single], pair)
+        couples = line_pairs([path for path, one in formats if one.single], pair)
         data += _grouped(pair, "pairs", [*whole, *((couple, lines) for couple in couples)])
-    tests = find.all_files(config.tests, None, "--test") if config.tests else []
-    _check_apart(data, tests)
-    return Inputs(data=tuple(data), tests=tuple(tests), notes=tuple(notes))
+    _check_apart(data, given.tests)
+    return Inputs(data=tuple(data), tests=tuple(given.tests), notes=tuple(notes))
 
 
 def find_dictionaries(config: AdaptConfig, downloads: Path) -> tuple[Path, ...]:
@@ -236,56 +272,6 @@ def _grouped(
     ]
 
 
-def _line_pairs(files: Sequence[Path], pair: str) -> list[tuple[Path, Path]]:
-    """Files of one column two by two: by the language in their names, or by their order."""
-    first, second = pair.split("-")
-    sides = [_side(path, (first, second)) for path in files]
-    if files and all(side is not None for side in sides):
-        by_stem: dict[str, dict[str, Path]] = {}
-        for path, side in zip(files, sides, strict=True):
-            assert side is not None
-            by_stem.setdefault(side[1], {})[side[0]] = path
-        alone = [path for both in by_stem.values() if len(both) == 1 for path in both.values()]
-        if not alone:
-            return [(both[first], both[second]) for both in by_stem.values()]
-        if len(files) != 2:
-            raise CorpusError(_alone(alone[0], pair))
-    if len(files) % 2:
-        raise CorpusError(_alone(files[-1], pair))
-    couples = list(zip(files[::2], files[1::2], strict=True))
-    return [_in_order(couple, pair) for couple in couples]
-
-
-def _alone(path: Path, pair: str) -> str:
-    first, second = pair.split("-")
-    return (
-        f"{path}: has one column, and {pair} needs the text of both languages. Give a file with a "
-        f"tab between {first} and {second}, or two files that are parallel line by line: "
-        f"--pairs {pair}=FILE.{first},FILE.{second}."
-    )
-
-
-def _side(path: Path, languages: tuple[str, str]) -> tuple[str, str] | None:
-    """The language in a file's name (the last of the two), and the rest of its path."""
-    for match in reversed(list(re.finditer(r"[A-Za-z_]+", path.name))):
-        code = canonical(match[0])
-        if code in languages:
-            return code, f"{path.parent}/{path.name[: match.start()]}|{path.name[match.end() :]}"
-    # `en/a.txt` and `sw/a.txt`
-    code = canonical(path.parent.name)
-    return (code, f"{path.parent.parent}/|/{path.name}") if code in languages else None
-
-
-def _in_order(couple: tuple[Path, Path], pair: str) -> tuple[Path, Path]:
-    """Two files in the order of the pair's languages, where identification is sure of it."""
-    texts = []
-    for path in couple:
-        lines = (line for line in read_lines(path) if isinstance(line, str) and line.strip())
-        texts.append([line for _, line in zip(range(_SWAP_LINES), lines, strict=False)])
-    swapped = are_swapped(texts[0], texts[1], pair.split("-"))
-    return (couple[1], couple[0]) if swapped else couple
-
-
 def _check_apart(data: Sequence[DataFiles], tests: Sequence[Path]) -> None:
     """Refuse a file that is given twice, for two languages or as a test."""
     owners: dict[Path, str] = dict.fromkeys(tests, "--test")
@@ -314,34 +300,3 @@ def sources_of(data: Sequence[DataFiles]) -> dict[str, SourceConfig]:
             kind=one.kind, format=one.format, options=one.options, split=one.split, files=files
         )
     return sources
-
-
-def parse_named(values: Sequence[str], option: str) -> dict[str, tuple[str, ...]]:
-    """The values of --text or --pairs: `sw=FILE`, `sw=FILE,FILE`, in the order given.
-
-    A comma in a name that exists as it is, or in a URL, does not divide it.
-    """
-    found: dict[str, tuple[str, ...]] = {}
-    example = "en-sw=FILE" if option == "--pairs" else "sw=FILE"
-    for value in values:
-        language, equals, names = value.partition("=")
-        if not equals or not language.strip() or not names.strip():
-            raise CorpusError(
-                f"{option} {value}: names no language. Write {option} {example}, the code of the "
-                "language before an equals sign."
-            )
-        whole = "://" in names or Path(names).exists()
-        listed = (names,) if whole else tuple(name for name in names.split(",") if name.strip())
-        found[language.strip()] = (*found.get(language.strip(), ()), *map(str.strip, listed))
-    return found
-
-
-def unquoted(extra: Sequence[str], given: Mapping[str, tuple[str, ...]]) -> str:
-    """The sentence about files that follow an option: a shell has expanded a pattern."""
-    code, names = next(iter(given.items()), ("sw", ("raw/sw/*.txt",)))
-    example = str(Path(names[0]).with_name(f"*{Path(names[0]).suffix}"))
-    return (
-        f"{extra[0]}{f' and {len(extra) - 1:,} more' if len(extra) > 1 else ''}: stands where no "
-        "file is expected. If the shell expanded a pattern, put it in quotes, such as "
-        f"--text '{code}={example}', or name the folder."
-    )

@@ -4,23 +4,34 @@ Both objectives of XLM-K (docs/xlm-k.md) are planned with the settings that lear
 knowledge in short runs (LOGBOOK, 2026-11-16): candidates are the other descriptions of the step,
 vectors have length 1, temperature 0.1. A queue of earlier keys, as in the paper, taught nothing
 there: old keys are told from new ones while the encoder still changes fast.
+
+For the trial of a recipe, a sample stands for large tables (`sample_tables`): linking all of
+Wikipedia takes hours. The pages of some entities, the sentences on them and the facts between them
+suffice to time steps; small tables are taken as they are.
 """
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from isoglot.adaptation.choices import MAX_PASSES, Decision, choose_rows, num_passes
-from isoglot.adaptation.knowledge_counts import MIN_USABLE
+from isoglot.adaptation.knowledge_tables import MIN_USABLE
 from isoglot.batching.streams.entities import MentionStream, TripleStream
 from isoglot.batching.streams.knowledge import KnowledgeStream
+from isoglot.corpus.knowledge.extract_tables import COUNTS, ExtractedTables
 from isoglot.corpus.knowledge.link.config import KnowledgeSource
 from isoglot.objectives.contrast.momentum import QueueConfig
 from isoglot.objectives.entailment import ObjectEntailment
 from isoglot.objectives.entity import EntityPrediction
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from isoglot.adaptation.choices import Mixture
     from isoglot.adaptation.findings import Findings, KnowledgeFacts
@@ -180,3 +191,60 @@ def knowledge_source(facts: KnowledgeFacts) -> KnowledgeSource:
         heldout_share=facts.heldout_share,
         heldout_seed=facts.heldout_seed,
     )
+
+
+MAX_PAGES = 20_000
+"""Tables with more pages are sampled."""
+
+
+def is_large(facts: KnowledgeFacts) -> bool:
+    """Whether a sample stands for the tables."""
+    return sum(one.descriptions for one in facts.languages.values()) > MAX_PAGES
+
+
+def sample_tables(facts: KnowledgeFacts, out: Path) -> Path:
+    """Write the tables of the sampled entities to a folder; gives the folder.
+
+    Small tables are not copied: their own folder is given.
+    """
+    folder = Path(facts.folder)
+    if not is_large(facts):
+        return folder
+    names = tuple(sorted(one.name for one in facts.languages.values()))
+    tables = ExtractedTables(folder, names)
+    items = pa.array(facts.sample, pa.int64())
+    sitelinks = _rows(tables.wikidata("sitelinks"), pc.field("item").isin(items))
+    wikidata = {
+        "sitelinks": sitelinks,
+        "items": _rows(tables.wikidata("items"), pc.field("item").isin(items)),
+        "claims": _rows(
+            tables.wikidata("claims"),
+            pc.field("subject").isin(items) & pc.field("object").isin(items),
+        ),
+    }
+    if tables.has_properties():
+        wikidata["properties"] = _rows(tables.wikidata("properties"), None)
+    for name, table in wikidata.items():
+        _write_table(table, out / "wikidata" / f"{name}-00000.parquet")
+    for name in names:
+        titles = sitelinks.filter(pc.equal(sitelinks["language"], name))["title"]
+        chosen = pc.field("title").isin(titles.combine_chunks())
+        pages = _rows(tables.wikipedia(name, "pages"), chosen)
+        own = pc.field("page").isin(pages["page"].combine_chunks())
+        sentences = _rows(tables.wikipedia(name, "sentences"), own)
+        _write_table(pages, out / "wikipedia" / name / "pages-00000.parquet")
+        _write_table(sentences, out / "wikipedia" / name / "sentences-00000.parquet")
+    shutil.copyfile(folder / COUNTS, out / COUNTS)
+    return out
+
+
+def _rows(files: Sequence[Path], chosen: pc.Expression | None) -> pa.Table:
+    """The rows of shards that an expression chooses; none: all."""
+    return pa.concat_tables(
+        pq.read_table(file, filters=chosen, partitioning=None) for file in files
+    )
+
+
+def _write_table(table: pa.Table, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path)

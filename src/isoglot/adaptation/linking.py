@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from isoglot.corpus import Corpus
     from isoglot.types import FloatArray
 
-
 _MIN_QUERIES = 20
 """Fewer queries of a task and a language are not scored: a layer is chosen on half of them."""
 

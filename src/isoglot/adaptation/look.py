@@ -4,44 +4,42 @@
     samples + tokenizer --> tokens per word, unknown tokens, lines in other languages
 
 Facts are told as soon as they are known, the encoder's within seconds. They are written to
-OUT/findings.json; the same files are not read a second time.
+OUT/findings.json; the same files are not read a second time (`saved_findings.py`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isoglot import json_text
 from isoglot.adaptation.findings import (
     DataFacts,
     EncoderFacts,
     Findings,
     LanguageFacts,
+    describe_encoder,
     describe_machine,
 )
 from isoglot.adaptation.heldout import LANGUAGE_CONFIDENCE, hold_out
-from isoglot.adaptation.inputs import Progress, find_inputs
-from isoglot.adaptation.knowledge import knowledge_sentences, open_knowledge
-from isoglot.adaptation.knowledge_counts import count_knowledge
-from isoglot.atomic import write_json
-from isoglot.errors import CorpusError, ModelError
+from isoglot.adaptation.inputs import Progress, find_files, find_inputs
+from isoglot.adaptation.knowledge_tables import count_knowledge, open_knowledge
+from isoglot.adaptation.saved_findings import LookedAt, read_findings, save_findings
+from isoglot.errors import CorpusError
+from isoglot.folders import model_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from isoglot.adaptation.config import AdaptConfig
+    from isoglot.adaptation.findings import KnowledgeFacts
     from isoglot.adaptation.folder import AdaptFolder
     from isoglot.adaptation.heldout import Drawn
-    from isoglot.adaptation.inputs import Inputs
-    from isoglot.adaptation.knowledge import KnowledgeTables
+    from isoglot.adaptation.knowledge_tables import KnowledgeTables
+    from isoglot.adaptation.request import AdaptConfig
     from isoglot.models.transplant.tokens import TokenizerTokens
 
 _IDENTIFIED = 2000
@@ -70,30 +68,41 @@ def look(
         IsoglotError: the model is no encoder, or the data cannot be used.
     """
     knowledge = open_knowledge(config)
+    encoder = model_folder(config.encoder)
     if folder.findings.is_file():
-        inputs = find_inputs(config, folder.downloads, progress)
-        known = _read(folder, _key(config, inputs, knowledge))
-        if known is not None:
-            return known
-    return _look_now(config, folder, knowledge, tell, progress)
+        files = find_files(config, folder.downloads, progress).files
+        found = read_findings(folder, _looked_at(config, files, encoder, knowledge))
+        if isinstance(found, Findings):
+            tell("data and encoder have not changed and are not read again")
+            # the command may go on elsewhere
+            return replace(found, machine=describe_machine(folder.path))
+        tell(f"data and encoder are read again, since {found}")
+    return _look_now(config, folder, encoder, knowledge, tell, progress)
+
+
+def _looked_at(
+    config: AdaptConfig, files: Sequence[Path], encoder: Path, tables: KnowledgeTables | None
+) -> LookedAt:
+    """What the findings are made from, as it is now."""
+    return LookedAt.of(config, (*files, *(() if tables is None else tables.files)), encoder)
 
 
 def _look_now(
     config: AdaptConfig,
     folder: AdaptFolder,
+    encoder_folder: Path,
     tables: KnowledgeTables | None,
     tell: Callable[[str], None],
     progress: Progress | None,
 ) -> Findings:
-    from isoglot.folders import model_folder
     from isoglot.models.transplant.tokens import TokenizerTokens
 
-    encoder_folder = model_folder(config.encoder)
     encoder = describe_encoder(config.encoder, encoder_folder)
     machine = describe_machine(folder.path)
     tell(encoder_sentence(encoder))
     tokens = TokenizerTokens.open(encoder_folder)
     inputs = find_inputs(config, folder.downloads, progress)
+    looked_at = _looked_at(config, inputs.files, encoder_folder, tables)
     for note in inputs.notes:
         tell(note)
     knowledge = None
@@ -128,50 +137,8 @@ def _look_now(
         notes=inputs.notes,
         knowledge=knowledge,
     )
-    content = {**_key(config, inputs, tables), "findings": findings.to_json()}
-    write_json(folder.findings, content, indent=1)
+    save_findings(findings, looked_at, folder)
     return findings
-
-
-def describe_encoder(name: str, folder: Path) -> EncoderFacts:
-    """The encoder of a folder, loaded as training would load it.
-
-    Raises:
-        ModelError: it is no encoder, or its architecture cannot run packed rows.
-    """
-    from isoglot.models.config import ModelConfig
-    from isoglot.models.encoder import Encoder
-    from isoglot.models.loading import load_masked_lm, quiet_loading
-    from isoglot.models.packing_check import check_packing
-    from isoglot.models.seq2seq_loading import is_seq2seq
-
-    if is_seq2seq(str(folder)):
-        raise ModelError(
-            f"{name} is an encoder-decoder, which generates text. adapt takes an encoder: an "
-            "XLM-R, RoBERTa, BERT, ALBERT, ELECTRA, ModernBERT or EuroBERT model."
-        )
-    with quiet_loading():
-        loaded = load_masked_lm(str(folder), dropout=None)
-    encoder = Encoder(
-        loaded.model,
-        ModelConfig(init_from=str(folder), language_embeddings="none"),
-        attention_dropout=loaded.attention_dropout,
-    )
-    check_packing(encoder, str(folder))
-    total = sum(weight.numel() for weight in encoder.model.parameters())
-    words = encoder.model.get_input_embeddings().weight.numel()
-    return EncoderFacts(
-        name=name,
-        folder=str(folder.absolute()),
-        architecture=type(encoder.model).__name__,
-        num_layers=int(encoder.model.config.num_hidden_layers),
-        hidden_size=encoder.hidden_size,
-        num_parameters=total,
-        num_body_parameters=total - words,
-        vocabulary_size=encoder.vocabulary_size,
-        max_positions=encoder.max_positions,
-        has_lm_head=not loaded.missing,
-    )
 
 
 def language_facts(
@@ -300,40 +267,18 @@ def _details(data: DataFacts) -> str:
     return "".join(parts) + f"; {data.heldout:,} held out"
 
 
-def _key(config: AdaptConfig, inputs: Inputs, knowledge: KnowledgeTables | None) -> dict[str, Any]:
-    """What findings depend on: the settings, and size and time of every file."""
-    asked: tuple[object, ...] = (
-        *(config.encoder, config.text, config.pairs, config.tests, config.heldout, config.seed),
-        *(() if knowledge is None else (config.knowledge,)),
+def knowledge_sentences(facts: KnowledgeFacts) -> Iterator[str]:
+    """What was found, a line for each fact."""
+    counted = "; ".join(
+        f"{code} {one.descriptions:,} descriptions, {one.mentions:,} mentions"
+        for code, one in facts.languages.items()
     )
-    files = {}
-    for path in (*inputs.files, *(() if knowledge is None else knowledge.files)):
-        stat = path.stat()
-        files[str(path)] = [stat.st_size, stat.st_mtime_ns]
-    text = json.dumps(asked, sort_keys=True)
-    return {"request": hashlib.sha256(text.encode()).hexdigest(), "files": files}
-
-
-def _read(folder: AdaptFolder, key: dict[str, Any]) -> Findings | None:
-    """Findings of an earlier start; none if there are none, or of other files.
-
-    Raises:
-        CorpusError: files have changed since a corpus was prepared from them.
-    """
-    try:
-        found = json_text.parse(folder.findings.read_bytes())
-        findings = Findings.from_json(found["findings"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    if {name: found.get(name) for name in key} == key:
-        return findings
-    if (folder.corpus / "manifest.json").is_file():
-        known, now = found.get("files", {}), key["files"]
-        changed = [name for name in now if known.get(name) != now[name]]
-        changed += [name for name in known if name not in now]
-        raise CorpusError(
-            f"{changed[0] if changed else folder.findings}: has changed since {folder.path} was "
-            f"begun{f' ({len(changed):,} files in all)' if len(changed) > 1 else ''}, so what was "
-            "held out may be trained on. Choose another --out."
+    yield (
+        f"knowledge: {facts.entities:,} entities described in two languages or more, "
+        f"{facts.facts:,} facts between them; {counted}"
+    )
+    if facts.left_out:
+        yield (
+            f"knowledge in {', '.join(facts.left_out)} is left out: the request has no text of "
+            f"{'it' if len(facts.left_out) == 1 else 'them'} (--text {facts.left_out[0]}=FILE)"
         )
-    return None

@@ -1,14 +1,15 @@
-"""The page of an adaptation: scores before and after, curves, the plan, and how to use the model.
+"""How scores before and after are shown: rows of a table, and the page of an adaptation.
 
-One HTML file without links to others; its template is `report/templates/adapt.html`.
+The rows are printed and on the model cards. The page has the scores, curves, the plan, and how to
+use the model: one HTML file without links to others; its template is `report/templates/adapt.html`.
 """
 
 from __future__ import annotations
 
 import platform
+import sys
 from typing import TYPE_CHECKING
 
-from isoglot.adaptation.card import change, interval, values, verdict
 from isoglot.adaptation.comparison import (
     ALIGNMENT,
     BITS,
@@ -22,17 +23,23 @@ from isoglot.adaptation.comparison import (
 )
 from isoglot.adaptation.findings import num_cores
 from isoglot.atomic import write_text
+from isoglot.pretraining.writers import read_records
 from isoglot.progress import duration
 from isoglot.report.page import render
 from isoglot.report.training import heldout_figures
 
 if TYPE_CHECKING:
-    from isoglot.adaptation.comparison import AdaptScores
-    from isoglot.adaptation.config import AdaptConfig
-    from isoglot.adaptation.folder import AdaptFolder
-    from isoglot.adaptation.plan import AdaptPlan
-    from isoglot.adaptation.steps import StepRecords
+    from collections.abc import Sequence
+    from pathlib import Path
 
+    from isoglot.adaptation.comparison import AdaptScores, Comparison
+    from isoglot.adaptation.folder import AdaptFolder
+    from isoglot.adaptation.plan_files import AdaptPlan
+    from isoglot.adaptation.request import AdaptConfig
+
+HEADINGS = ("score", "language", "before", "after", "change (95 % interval)", "")
+"""Of the table before and after, printed and on the card."""
+_NO_INTERVAL = "no interval: other programs change it"
 _EXPLAINED = {
     BITS: "What a held-out character costs the masked language model to predict: lower is better. "
     "It compares models of different vocabularies.",
@@ -70,10 +77,9 @@ def write_adapt_page(
     plan: AdaptPlan,
     folder: AdaptFolder,
     scores: AdaptScores,
-    records: StepRecords,
 ) -> None:
     """Write the page to OUT/report.html."""
-    write_text(folder.report, adapt_page(config, plan, folder, scores, records))
+    write_text(folder.report, adapt_page(config, plan, folder, scores))
 
 
 def adapt_page(
@@ -81,11 +87,9 @@ def adapt_page(
     plan: AdaptPlan,
     folder: AdaptFolder,
     scores: AdaptScores,
-    records: StepRecords,
 ) -> str:
     """The HTML of the page."""
     name = folder.path.resolve().name
-    seconds = records.seconds("train")
     return render(
         "adapt.html",
         f"{name}: {config.encoder} before and after",
@@ -109,13 +113,26 @@ def adapt_page(
         verdict=verdict,
         speed=scores.speed,
         machine=_machine(),
-        training="" if seconds is None else f"Training took {duration(seconds)}.",
+        training=_training_time(folder.run / "metrics.jsonl"),
         figures=heldout_figures(folder.run),
         decisions=plan.decisions,
         edited=plan.edited,
         choices=scores.choices,
         examples=_examples(folder),
         files=[(path, content) for path, content in _FILES if (folder.path / path).exists()],
+    )
+
+
+def _training_time(metrics: Path) -> str:
+    """How long the steps took, in all commands: a training that was continued took several."""
+    records = [one for one in read_records(metrics, until=sys.maxsize) if "seconds" in one]
+    if not records:
+        return ""
+    mean = sum(float(one["seconds"]) for one in records) / len(records)
+    steps = int(records[-1]["step"])
+    return (
+        f"Training took {duration(mean * steps)}: {steps:,} steps of {mean:.2g} s, validation and "
+        "checkpoints apart."
     )
 
 
@@ -149,3 +166,57 @@ def _machine() -> str:
     if torch.cuda.is_available():
         return str(torch.cuda.get_device_name())
     return f"{platform.processor() or platform.machine()}, {num_cores()} cores"
+
+
+def terminal_rows(scores: AdaptScores) -> Sequence[tuple[str, ...]]:
+    """The rows of the table that is printed, and on the card."""
+    rows: list[tuple[str, ...]] = [
+        (one.metric, one.where, *values(one), change_and_interval(one), verdict(one))
+        for one in scores.comparisons
+    ]
+    before, after = scores.speed
+    return [
+        *rows,
+        ("sentences per second", "", f"{before:,.0f}", f"{after:,.0f}", _NO_INTERVAL, ""),
+    ]
+
+
+def values(one: Comparison) -> tuple[str, str]:
+    """Before and after, as they are printed."""
+    return _number(one, one.before), _number(one, one.after)
+
+
+def change(one: Comparison) -> str:
+    """After less before: in points, or in percent of before."""
+    if not (one.difference or one.low or one.high):
+        return "0"
+    return f"{_scaled(one, one.difference)} {'points' if one.is_share else '%'}"
+
+
+def interval(one: Comparison) -> str:
+    """The interval of the change; empty where nothing has changed."""
+    if not (one.difference or one.low or one.high):
+        return ""
+    return f"{_scaled(one, one.low)} to {_scaled(one, one.high)}"
+
+
+def change_and_interval(one: Comparison) -> str:
+    """Both, on one line."""
+    found = interval(one)
+    return f"{change(one)} ({found})" if found else change(one)
+
+
+def verdict(one: Comparison) -> str:
+    """In words: what the interval says."""
+    if one.verdict != "same":
+        return one.verdict
+    return "no clear change" if one.difference or one.high else "unchanged"
+
+
+def _scaled(one: Comparison, difference: float) -> str:
+    scale = 100.0 if one.is_share else 100 / max(abs(one.before), 1e-9)
+    return f"{scale * difference:+.1f}"
+
+
+def _number(one: Comparison, value: float) -> str:
+    return f"{100 * value:.1f} %" if one.is_share else f"{value:.3f}"

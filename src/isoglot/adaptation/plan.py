@@ -1,20 +1,17 @@
-"""The plan of an adaptation: every choice with its reason, and the files that carry it out.
+"""Make the plan of an adaptation: every choice with its reason.
 
     findings, settings --choices, vocabulary--> prepare file, recipe --measured steps--> AdaptPlan
 
-It is written to OUT/plan as prepare.yaml, recipe.yaml and plan.json. The files may be edited: they
-are used as they are when the command runs again.
+`plan_files.py` writes it to OUT/plan.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from isoglot import json_text
 from isoglot.adaptation.choices import (
     Decision,
     choose_cleaning,
@@ -24,93 +21,45 @@ from isoglot.adaptation.choices import (
 )
 from isoglot.adaptation.heldout import LANGUAGE_CONFIDENCE
 from isoglot.adaptation.inputs import find_inputs, sources_of
-from isoglot.adaptation.knowledge_plan import (
-    knowledge_readings,
-    knowledge_shares,
-    knowledge_source,
-    with_knowledge,
-)
-from isoglot.adaptation.measure import SampleTrial
+from isoglot.adaptation.knowledge_plan import knowledge_shares, knowledge_source, with_knowledge
+from isoglot.adaptation.plan_files import AdaptPlan, PlanBasis
 from isoglot.adaptation.resources import (
     Trial,
     check_disk,
     disk_bytes,
-    fill_hours,
-    scheduled,
     seconds_without_training,
     time_decision,
     train_seconds,
 )
-from isoglot.adaptation.vocabulary import choose_growth
-from isoglot.atomic import write_json, write_text
+from isoglot.adaptation.training_steps import fill_hours, scheduled, steps_decision
+from isoglot.adaptation.vocabulary import choose_growth, trained_data
 from isoglot.batching.loader import LoaderConfig
 from isoglot.corpus.cleaning.cleaner import CleanConfig
 from isoglot.corpus.deduplication.hashing import DuplicatesConfig
 from isoglot.corpus.pipeline.plan import PrepareConfig
 from isoglot.corpus.tokenization.build import TokenizerConfig
-from isoglot.errors import RecipeError
 from isoglot.models.config import ExportConfig, ModelConfig
 from isoglot.pretraining.config import Recipe, StageConfig
 from isoglot.pretraining.early_stopping import EarlyStoppingConfig
-from isoglot.progress import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from isoglot.adaptation.choices import Mixture
-    from isoglot.adaptation.config import AdaptConfig
-    from isoglot.adaptation.findings import Findings, KnowledgeFacts
+    from isoglot.adaptation.findings import Findings
     from isoglot.adaptation.folder import AdaptFolder
+    from isoglot.adaptation.request import AdaptConfig
     from isoglot.adaptation.vocabulary import Growth
 
-_PREPARE, _RECIPE, _PLAN = "prepare.yaml", "recipe.yaml", "plan.json"
 _DEVELOPMENT = (500, 0.005, 0.05)
 """Development lines of the smallest language that are wanted, and the least and greatest share."""
-
-
-class PlanBasis(NamedTuple):
-    """What the number of steps was planned from; only the command that makes the plan has it."""
-
-    began: float
-    """When the command began, by `time.monotonic`."""
-    findings: Findings
-    mixture: Mixture
-    trial: Trial
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdaptPlan:
-    """What will be done; written to OUT/plan as prepare.yaml, recipe.yaml and plan.json."""
-
-    decisions: tuple[Decision, ...]
-    prepare: PrepareConfig
-    """Settings of the corpus; its files are those of the user, other paths relative to OUT/plan."""
-    recipe: Recipe
-    """Settings of the training run."""
-    new_words: int
-    """Words to add to the vocabulary before preparing; 0: it stays."""
-    grow_from: tuple[str, ...] = ()
-    """Languages whose samples (OUT/sample) the new words are chosen from."""
-    step_seconds: dict[str, float] = field(default_factory=dict)
-    """Estimated time of each step: before, grow, prepare, train, choose, after, link, speed."""
-    disk_bytes: int
-    """Size of all files that will be written."""
-    edited: tuple[str, ...] = ()
-    """Files of the plan that were changed by hand."""
-    basis: PlanBasis | None = field(default=None, compare=False, repr=False)
-    """None in a plan that was read from its files."""
-
-    @property
-    def seconds(self) -> float:
-        """Time of all steps."""
-        return sum(self.step_seconds.values())
 
 
 def make_plan(
     findings: Findings,
     config: AdaptConfig,
     folder: AdaptFolder,
-    measure: Callable[[Recipe], Trial] | None = None,
+    measure: Callable[[Recipe], Trial],
     *,
     spent_seconds: float = 0.0,
 ) -> AdaptPlan:
@@ -120,7 +69,7 @@ def make_plan(
         findings: what `look` found.
         config: the settings.
         folder: the folder of the adaptation, with the samples in it.
-        measure: tries a recipe for a few steps; none: on a corpus of the samples.
+        measure: tries a recipe for a few steps.
         spent_seconds: time that the command has taken until now, of the hours.
 
     Raises:
@@ -128,16 +77,17 @@ def make_plan(
     """
     began = time.monotonic() - spent_seconds
     growth = choose_growth(findings, config, folder)
-    shares = knowledge_shares(findings)
+    trained = trained_data(findings, growth)
+    shares = knowledge_shares(trained)
     mixture, knowledge = with_knowledge(
-        choose_mixture(findings, config, knowledge_share=sum(one.share for one in shares.values())),
+        choose_mixture(trained, config, knowledge_share=sum(one.share for one in shares.values())),
         findings.knowledge,
         shares,
     )
     confidence, cleaning = choose_cleaning(findings, LANGUAGE_CONFIDENCE)
     prepare = plan_prepare(findings, config, folder, growth, confidence)
     recipe, decisions = plan_recipe(findings, config, folder, growth, mixture)
-    trial = (measure or SampleTrial(findings, folder, config.hours))(recipe)
+    trial = measure(recipe)
     batch = replace(recipe.batch, rows=trial.rows, micro_rows=trial.micro_rows)
     recipe = scheduled(replace(recipe, batch=batch), mixture.num_steps(batch), trial.costs)
     steps = seconds_without_training(
@@ -237,141 +187,6 @@ def plan_recipe(
     return scheduled(recipe, steps), (rows, rate)
 
 
-def write_plan(plan: AdaptPlan, folder: AdaptFolder) -> None:
-    """Write prepare.yaml, recipe.yaml and, last, plan.json."""
-    from isoglot.recipe import dump
-
-    files = {_PREPARE: dump(plan.prepare), _RECIPE: dump(plan.recipe)}
-    for name, text in files.items():
-        write_text(folder.plan / name, text)
-    content = {
-        "decisions": [asdict(one) for one in plan.decisions],
-        "new_words": plan.new_words,
-        "grow_from": plan.grow_from,
-        "step_seconds": plan.step_seconds,
-        "train_tokens": _train_tokens(plan.recipe),
-        "disk_bytes": plan.disk_bytes,
-        "files": {name: _sha256(text.encode()) for name, text in files.items()},
-    }
-    write_json(folder.plan / _PLAN, content, indent=1)
-
-
-def read_plan(folder: AdaptFolder) -> AdaptPlan | None:
-    """The plan of an earlier start, with the files as they are now; none if there is none.
-
-    Raises:
-        RecipeError: a file of it cannot be read any more.
-    """
-    from isoglot.recipe import load_prepare, load_recipe
-
-    if not (folder.plan / _PLAN).is_file():
-        return None
-    try:
-        content = json_text.parse((folder.plan / _PLAN).read_bytes())
-        decisions = tuple(Decision(**one) for one in content["decisions"])
-        edited = _edited(folder, content["files"])
-        known = {name: content[name] for name in ("new_words", "step_seconds", "disk_bytes")}
-        grow_from = tuple(content["grow_from"])
-        planned_tokens = content.get("train_tokens")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RecipeError(
-            f"{folder.plan}: is not a plan any more ({error}). Remove the folder to plan again."
-        ) from error
-    recipe = load_recipe(str(folder.plan / _RECIPE))
-    if edited:
-        seconds = known["step_seconds"]
-        tokens = _train_tokens(recipe)
-        seconds["train"] *= tokens / planned_tokens if tokens and planned_tokens else 1
-        decisions = (*decisions, _edited_decision(edited, recipe, sum(seconds.values())))
-    return AdaptPlan(
-        decisions=decisions,
-        prepare=load_prepare(folder.plan / _PREPARE),
-        recipe=recipe,
-        grow_from=grow_from,
-        edited=edited,
-        **known,
-    )
-
-
-def is_as_written(folder: AdaptFolder) -> bool:
-    """Whether the files of the plan are there and nobody has changed them."""
-    try:
-        content = json_text.parse((folder.plan / _PLAN).read_bytes())
-        return not _edited(folder, content["files"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def _edited(folder: AdaptFolder, files: dict[str, str]) -> tuple[str, ...]:
-    """Those of the files whose SHA-256 is another than the known one."""
-    return tuple(
-        name for name, known in files.items() if _sha256((folder.plan / name).read_bytes()) != known
-    )
-
-
-def _train_tokens(recipe: Recipe) -> int | None:
-    """Places of all rows of all steps; none where a stage has no number of steps."""
-    steps = [stage.steps for stage in recipe.stages if stage.steps is not None]
-    whole = len(steps) == len(recipe.stages)
-    return sum(steps) * recipe.batch.rows * recipe.batch.row_length if whole else None
-
-
-def _edited_decision(files: tuple[str, ...], recipe: Recipe, seconds: float) -> Decision:
-    steps = ", ".join(
-        f"{stage.epochs:g} epochs" if stage.steps is None else f"{stage.steps:,} steps"
-        for stage in recipe.stages
-    )
-    about = "" if _train_tokens(recipe) is None else f"; about {duration(seconds)}"
-    return Decision(
-        topic="EDITED",
-        choice=f"{steps}, {recipe.batch.rows} rows of {recipe.batch.row_length} tokens{about}",
-        reason=f"{' and '.join(files)} changed by hand; the choices above are those before",
-    )
-
-
 def _loader_workers(findings: Findings) -> int:
     """Processes that build batches: on a GPU some of the cores, on a CPU none."""
     return min(4, findings.machine.cores - 1) if findings.machine.gpus else 0
-
-
-def steps_decision(
-    config: AdaptConfig,
-    mixture: Mixture,
-    recipe: Recipe,
-    trial: Trial,
-    facts: KnowledgeFacts | None,
-) -> Decision:
-    """How many steps there are, and why."""
-    steps = recipe.stages[0].steps or 0
-    total = steps * trial.costs.stages[0].step_tokens
-    whole = mixture.text_tokens + mixture.pair_tokens
-    passes = (1 - mixture.knowledge_share) * total / max(1, whole)
-    if config.hours is None:
-        reason = f"{whole / 1e6:,.1f}M tokens of data get {mixture.passes} passes"
-    else:
-        reason = f"they fill the {config.hours:g} hours after preparing and scoring"
-        if passes > 2 * mixture.passes:
-            reason += f"; the data suggest {mixture.passes} passes: add data, or stop early"
-    return Decision(
-        topic="steps",
-        choice=f"{steps:,} steps, {total / 1e6:,.1f}M tokens: {_readings(mixture, facts, total)}",
-        reason=f"{reason}; {trial.tokens_per_second:,.0f} tokens a second measured; "
-        f"{recipe.batch.micro_rows} rows at a time: {trial.reason}",
-    )
-
-
-def _readings(mixture: Mixture, facts: KnowledgeFacts | None, total: float) -> str:
-    """How often text, pairs and knowledge are read when so many tokens are trained on."""
-    contrast = mixture.streams.get("parallel")
-    shares = sum(stream.share for stream in mixture.streams.values())
-    of_pairs = contrast.share / shares if contrast is not None else 0.0
-    of_text = 1 - of_pairs - mixture.knowledge_share
-    told = [("text", of_text * total / max(1, mixture.text_tokens))]
-    if contrast is not None:
-        told.append(("pairs", of_pairs * total / max(1, mixture.pair_tokens)))
-    told += knowledge_readings(facts, mixture.streams, total)
-    return ", ".join(f"{name} {times:.1f} times" for name, times in told)
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -1,33 +1,48 @@
-"""The time and the disk that a plan takes, from what was measured while looking and in a trial."""
+"""The time, the memory and the disk that a plan takes: measured in a trial, or computed from it.
+
+    recipe --SampleTrial--> Trial --seconds_without_training, disk_bytes--> time and disk of a plan
+
+A trial prepares a small corpus of the samples and trains on it for a few steps.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from rich.console import Console
+
 from isoglot.adaptation.choices import Decision
-from isoglot.adaptation.knowledge_plan import scored_tokens
+from isoglot.adaptation.display import STEPS
+from isoglot.adaptation.findings import Findings
+from isoglot.adaptation.folder import AdaptFolder
+from isoglot.adaptation.knowledge_plan import knowledge_source, sample_tables, scored_tokens
+from isoglot.corpus.pipeline.plan import PrepareConfig
+from isoglot.corpus.reading.sources import SourceConfig
+from isoglot.corpus.tokenization.build import TokenizerConfig
 from isoglot.errors import IsoglotError
-from isoglot.pretraining.costs import disk_of_run, seconds_of_run, steps_for_hours
+from isoglot.pretraining.costs import disk_of_run, seconds_of_run
 from isoglot.progress import duration
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from isoglot.adaptation.config import AdaptConfig
-    from isoglot.adaptation.findings import DataFacts, Findings
+    from isoglot.adaptation.findings import DataFacts
+    from isoglot.corpus import Corpus
     from isoglot.pretraining.config import Recipe
     from isoglot.pretraining.costs import RunCosts
+    from isoglot.pretraining.estimate import RunEstimate
 
+_TRIAL_SECONDS, _SEARCH_SECONDS = 10.0, 120.0
+"""Time for timing steps, and for trying numbers of rows at a time."""
+_TRIAL_SHARE, _SEARCH_SHARE = 0.03, 0.05
+"""The most that the two may take of the hours."""
 _FORWARD = 3
 """A training step takes as long as this many forward passes over its tokens."""
 _TOKEN_BYTES = 5
 """Bytes of a token in a corpus, with its indices."""
-_VALIDATIONS = 10
-"""Validations, and checkpoints, of a run."""
-_MANY_STEPS = 10**9
-_VALIDATION_SHARE = 0.1
-"""Most time of validations and checkpoints, as a share of that of the steps."""
 
 
 class Trial(NamedTuple):
@@ -53,6 +68,79 @@ class Trial(NamedTuple):
     def scoring_seconds(self, models: int, tokens: float) -> float:
         """Time to read so many models and to encode so many tokens with them, all together."""
         return models * self.costs.build_seconds + tokens / (_FORWARD * self.tokens_per_second)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleTrial:
+    """Measures from the encoder as it is: new words hardly change its speed."""
+
+    findings: Findings
+    folder: AdaptFolder
+    hours: float | None = None
+    """Time for everything, if it is limited."""
+    console: Console | None = None
+    """Shows what is tried."""
+
+    def __call__(self, recipe: Recipe) -> Trial:
+        """Prepare a corpus of the samples, and train on it for a few steps."""
+        from isoglot.corpus import Corpus
+        from isoglot.corpus.pipeline.run import prepare
+
+        encoder = self.findings.encoder.folder
+        recipe = replace(recipe, model=replace(recipe.model, init_from=encoder))
+        with tempfile.TemporaryDirectory() as scratch:
+            corpus = Path(scratch) / "corpus"
+            began = time.monotonic()
+            settings = self._settings(encoder, Path(scratch) / "tables")
+            prepare(settings, corpus, base=self.folder.sample)
+            seconds = time.monotonic() - began
+            estimate = self._estimate(recipe, Corpus.open(corpus))
+        rows, reason = estimate.config.batch.rows, estimate.reason
+        if rows < recipe.batch.rows:
+            reason = f"{recipe.batch.rows} do not fit the memory; {reason}"
+        return Trial(rows, estimate.micro_rows, reason, estimate.costs, seconds)
+
+    def _settings(self, encoder: str, tables: Path) -> PrepareConfig:
+        """Sources of the samples, of the kinds that the plan has; sampled knowledge in `tables`."""
+        text: dict[str, tuple[str, ...]] = {c: (f"{c}.txt",) for c in self.findings.text}
+        pairs: dict[str, tuple[str, ...]] = {c: (f"{c}.tsv",) for c in self.findings.pairs}
+        sources = {"text": SourceConfig(kind="text", files=text)}
+        if pairs:
+            sources["pairs"] = SourceConfig(kind="pairs", format="tsv", files=pairs)
+        knowledge = None
+        if self.findings.knowledge is not None:
+            sampled = sample_tables(self.findings.knowledge, tables)
+            knowledge = replace(knowledge_source(self.findings.knowledge), tables=str(sampled))
+        return PrepareConfig(
+            sources=sources,
+            tokenizer=TokenizerConfig(folder=encoder),
+            heldout_share=0.05,
+            knowledge=knowledge,
+        )
+
+    def _estimate(self, recipe: Recipe, corpus: Corpus) -> RunEstimate:
+        """The estimate with all rows of a step, or with as many as fit the memory at a time.
+
+        Raises:
+            DoesNotFitError: not even one row fits.
+        """
+        from isoglot.pretraining.estimate import estimate_run
+        from isoglot.pretraining.micro_rows import DoesNotFitError
+
+        limit = math.inf if self.hours is None else 3600 * self.hours
+        try:
+            return estimate_run(
+                recipe,
+                corpus,
+                self.console,
+                trial_seconds=min(_TRIAL_SECONDS, _TRIAL_SHARE * limit),
+                search_seconds=min(_SEARCH_SECONDS, _SEARCH_SHARE * limit),
+            )
+        except DoesNotFitError as error:
+            if not 0 < error.largest < recipe.batch.rows:
+                raise
+            fewer = replace(recipe.batch, rows=error.largest)
+            return self._estimate(replace(recipe, batch=fewer), corpus)
 
 
 def seconds_without_training(
@@ -98,7 +186,7 @@ def seconds_without_training(
 
 def _choose_seconds(findings: Findings, trial: Trial, heldout_share: float) -> float:
     """Both models on the development pairs; then the poolings, and the folder for sentences."""
-    from isoglot.adaptation.development import MAX_PAIRS
+    from isoglot.adaptation.scoring import MAX_PAIRS
 
     tokens = sum(
         min(MAX_PAIRS, heldout_share * one.lines) * _line_tokens(one)
@@ -110,7 +198,7 @@ def _choose_seconds(findings: Findings, trial: Trial, heldout_share: float) -> f
 
 def _speed_seconds(findings: Findings, trial: Trial) -> float:
     """Both models encode the same held-out sentences several times."""
-    from isoglot.adaptation.scores import TIMED_SENTENCES, TIMINGS
+    from isoglot.adaptation.scoring import TIMED_SENTENCES, TIMINGS
 
     lines = sum(one.heldout for one in findings.text.values())
     tokens = sum(one.heldout * _line_tokens(one) for one in findings.text.values())
@@ -123,52 +211,9 @@ def _line_tokens(data: DataFacts) -> float:
     return data.tokens / max(1, data.lines)
 
 
-def scheduled(recipe: Recipe, steps: int, costs: RunCosts | None = None) -> Recipe:
-    """The recipe with this many steps, and up to ten validations and checkpoints on the way.
-
-    Where they would take more than a tenth of the time of the steps, there are fewer; early
-    stopping needs all.
-    """
-    number = _VALIDATIONS
-    if costs is not None and recipe.early_stopping is None:
-        stage = costs.stages[0]
-        each = stage.validation_seconds + costs.checkpoint_seconds
-        affordable = _VALIDATION_SHARE * steps * stage.step_seconds / max(each, 1e-9)
-        number = max(1, min(number, int(affordable)))
-    every = -(-steps // number)
-    return replace(
-        recipe,
-        stages=(replace(recipe.stages[0], steps=steps),),
-        checkpoint=replace(recipe.checkpoint, every_steps=every),
-        logging=replace(recipe.logging, validate_every_steps=every),
-    )
-
-
-def fill_hours(recipe: Recipe, trial: Trial, config: AdaptConfig, other_seconds: float) -> Recipe:
-    """The recipe with the steps that fill what the other steps leave of the hours.
-
-    Raises:
-        IsoglotError: they leave nothing.
-    """
-    assert config.hours is not None
-    left = 3600 * config.hours - other_seconds
-    if left <= 0:
-        raise IsoglotError(
-            f"--hours {config.hours:g}: preparing and scoring alone take "
-            f"{duration(other_seconds)}. Give more hours, or hold out fewer lines (--heldout, now "
-            f"{config.heldout:,})."
-        )
-    # the number of steps decides on validations, which take time, too
-    recipe = scheduled(recipe, _MANY_STEPS, trial.costs)
-    for _ in range(4):
-        (steps,) = steps_for_hours(recipe, trial.costs, (1,), left)
-        recipe = scheduled(recipe, steps, trial.costs)
-    return recipe
-
-
 def train_seconds(recipe: Recipe, trial: Trial) -> float:
     """Time of training, with validations, checkpoints and the export."""
-    return seconds_of_run(recipe, trial.costs, (_steps(recipe),))
+    return seconds_of_run(recipe, trial.costs, (num_steps(recipe),))
 
 
 def disk_bytes(findings: Findings, recipe: Recipe, trial: Trial, *, grows: bool) -> int:
@@ -177,7 +222,7 @@ def disk_bytes(findings: Findings, recipe: Recipe, trial: Trial, *, grows: bool)
     if findings.knowledge is not None:  # the store, and its joins while it is written
         tokens += sum(one.characters for one in findings.knowledge.languages.values())
     models = (3 if grows else 2) * trial.costs.export_bytes
-    return _TOKEN_BYTES * tokens + disk_of_run(recipe, trial.costs, (_steps(recipe),)) + models
+    return _TOKEN_BYTES * tokens + disk_of_run(recipe, trial.costs, (num_steps(recipe),)) + models
 
 
 def check_disk(needed: int, free: int, place: Path) -> None:
@@ -191,9 +236,8 @@ def check_disk(needed: int, free: int, place: Path) -> None:
 
 def time_decision(steps: dict[str, float], disk: int, findings: Findings) -> Decision:
     """How long everything takes."""
-    names = ("before", "grow", "prepare", "train", "choose", "after", "link", "speed")
-    order = [name for name in names if name in steps]
-    parts = ", ".join(f"{name} {duration(steps[name])}" for name in order)
+    order = [name for name in STEPS if name in steps]
+    parts = ", ".join(f"{STEPS[name]} {duration(steps[name])}" for name in order)
     machine = findings.machine
     where = machine.gpus[0] if machine.gpus else f"{machine.cores} CPU cores"
     return Decision(
@@ -203,7 +247,8 @@ def time_decision(steps: dict[str, float], disk: int, findings: Findings) -> Dec
     )
 
 
-def _steps(recipe: Recipe) -> int:
+def num_steps(recipe: Recipe) -> int:
+    """The training steps of a planned recipe."""
     steps = recipe.stages[0].steps
-    assert steps is not None
+    assert steps is not None, "a plan has a number of steps"
     return steps

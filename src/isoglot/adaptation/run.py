@@ -18,16 +18,15 @@ from typing import TYPE_CHECKING
 
 from isoglot.adaptation.carry_out import Adaptation, TrainingStoppedError
 from isoglot.adaptation.comparison import AdaptScores
-from isoglot.adaptation.display import StepDisplay
-from isoglot.adaptation.folder import AdaptFolder
+from isoglot.adaptation.display import STEPS, StepDisplay
+from isoglot.adaptation.folder import AdaptFolder, StepRecords, hash_folder
 from isoglot.adaptation.inputs import find_dictionaries
-from isoglot.adaptation.knowledge import open_knowledge
+from isoglot.adaptation.knowledge_tables import open_knowledge
 from isoglot.adaptation.look import look
-from isoglot.adaptation.measure import SampleTrial
-from isoglot.adaptation.plan import AdaptPlan, make_plan, read_plan, write_plan
-from isoglot.adaptation.push import SUFFIX, check_hub, push_folders
+from isoglot.adaptation.plan import make_plan
+from isoglot.adaptation.plan_files import AdaptPlan, read_plan, write_plan
 from isoglot.adaptation.request import claim
-from isoglot.adaptation.steps import STEPS, StepRecords, hash_folder
+from isoglot.adaptation.resources import SampleTrial
 from isoglot.folders import find_model
 from isoglot.locks import lock_folder
 
@@ -38,8 +37,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from isoglot.adaptation.config import AdaptConfig
     from isoglot.adaptation.inputs import Progress
+    from isoglot.adaptation.request import AdaptConfig
 
 _LOOK = "look"
 _ALL_STEPS = {_LOOK: "looking and planning", **STEPS}
@@ -106,6 +105,8 @@ def adapt(
     _check_alignments(config)
     open_knowledge(config)
     if push_to_hub is not None and not dry_run:
+        from isoglot.adaptation.export import check_hub
+
         check_hub(push_to_hub)
     folder = AdaptFolder(Path(out))
     with (
@@ -231,6 +232,8 @@ def carry_out_plan(
 
 def _push(name: str, folder: AdaptFolder) -> tuple[str, ...]:
     """Push both folders, unless the same ones were pushed there before; gives the addresses."""
+    from isoglot.adaptation.export import SUFFIX, push_folders
+
     both = {"": folder.model, SUFFIX: folder.sentence_model}
     folders = {suffix: one for suffix, one in both.items() if one.is_dir()}
     inputs = {"name": name, "folders": [hash_folder(one) for one in folders.values()]}

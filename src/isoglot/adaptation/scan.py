@@ -1,6 +1,10 @@
-"""One pass over the raw files: cleaned as `isoglot prepare` does, counted, sampled.
+"""One pass over the raw files: cleaned as `isoglot prepare` does, counted, sampled by hash.
 
-A task is the files that are read together, so that files are scanned in several processes.
+A task is the files that are read together, so that files are scanned in several processes. The
+sample is bounded, and the same in whichever order records come: a record is in it if its hash is
+below a threshold, which is halved whenever the sample has grown too large. So a record that occurs
+twice is in it once, with its count; samples of parts of the data, merged, are the sample of the
+whole.
 """
 
 from __future__ import annotations
@@ -8,12 +12,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isoglot.adaptation.inputs import DataFiles
-from isoglot.adaptation.sample import HashSample, record_hash
 from isoglot.corpus.cleaning.cleaner import CleanConfig, Cleaner
 from isoglot.corpus.cleaning.sentences import sentence_splitter
 from isoglot.corpus.decontamination import ContaminationIndex
@@ -27,6 +31,79 @@ _MAX_RECORDS = 50_000
 _MAX_CHARACTERS = 16_000_000
 _SPARE = 4
 """The sample holds this many times the lines to hold out, as some of them cannot be held out."""
+_WHOLE = 1 << 64
+
+
+def record_hash(texts: tuple[str, ...], seed: int) -> int:
+    """64 bits that depend on the texts and the seed alone."""
+    # not the key of `held_out`, whose sentences are other ones
+    key = b"adapt" + seed.to_bytes(8, "little")
+    return int.from_bytes(blake2b("\t".join(texts).encode(), digest_size=8, key=key).digest())
+
+
+@dataclass(slots=True, kw_only=True)
+class HashSample:
+    """The distinct records with the smallest hashes."""
+
+    max_records: int
+    max_characters: int
+    min_records: int = 0
+    """At least so many stay, however long they are."""
+    threshold: int = _WHOLE
+    records: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """Hash -> texts."""
+    counts: dict[int, int] = field(default_factory=dict)
+    """Hash -> how often the record occurs."""
+    characters: int = 0
+
+    def add(self, hash_: int, texts: tuple[str, ...], count: int = 1) -> None:
+        """Count a record, and keep it if its hash is small enough."""
+        if hash_ >= self.threshold:
+            return
+        if hash_ in self.counts:
+            self.counts[hash_] += count
+            return
+        self.records[hash_], self.counts[hash_] = texts, count
+        self.characters += sum(map(len, texts))
+        while self._is_full():
+            self._shrink()
+
+    def merge(self, other: HashSample) -> None:
+        """Add the sample of another part of the data."""
+        if other.threshold < self.threshold:
+            self.threshold = other.threshold
+            self._cut()
+        for hash_, texts in other.records.items():
+            self.add(hash_, texts, other.counts[hash_])
+
+    def in_order(self) -> list[tuple[str, ...]]:
+        """The records by their hashes, smallest first: a random order."""
+        return [self.records[hash_] for hash_ in sorted(self.records)]
+
+    @property
+    def num_distinct(self) -> int:
+        """Distinct records of all the data: counted, or estimated once the sample is bounded."""
+        return len(self.records) * _WHOLE // self.threshold
+
+    @property
+    def duplicate_share(self) -> float:
+        """Share of the records that occurred before, in the sample."""
+        total = sum(self.counts.values())
+        return 1 - len(self.counts) / total if total else 0.0
+
+    def _is_full(self) -> bool:
+        if len(self.records) <= self.min_records:
+            return False
+        return len(self.records) > self.max_records or self.characters > self.max_characters
+
+    def _shrink(self) -> None:
+        self.threshold //= 2
+        self._cut()
+
+    def _cut(self) -> None:
+        for hash_ in [hash_ for hash_ in self.records if hash_ >= self.threshold]:
+            self.characters -= sum(map(len, self.records.pop(hash_)))
+            del self.counts[hash_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +175,7 @@ def scan_files(task: ScanTask, told: Callable[[int], None] | None = None) -> Sca
     tests = ContaminationIndex(task.tests)
     records = _records(task, result)
     while batch := list(islice(records, _BATCH_RECORDS)):
-        texts = [tuple(map(cleaner.normalize, one)) for one in batch]
-        reasons = cleaner.reasons(texts)
+        texts, reasons = cleaner.clean(batch)
         kept = [one for one, reason in zip(texts, reasons, strict=True) if reason is None]
         result.dropped.update(reason for reason in reasons if reason is not None)
         found = tests.find(kept)

@@ -8,15 +8,12 @@
   counts is chosen on other pairs (`comparison.py`)
 - sentence vectors: the same with the vectors of a sentence-transformers folder
 - word alignment: links of every layer against gold links, if there are any
-- sentences per second: the encoder on this machine, without tokenization
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,14 +22,13 @@ from isoglot.corpus.tokenization.encode import count_words
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
 from isoglot.errors import CorpusError
 from isoglot.evaluation.bits_per_character import code_lengths
-from isoglot.evaluation.data import read_split, splits_to_score, subsample
-from isoglot.evaluation.embed import embed, encode_in_batches, layer_groups
+from isoglot.evaluation.data import read_split, splits_to_score
+from isoglot.evaluation.embed import embed, layer_groups
 from isoglot.evaluation.exported import exported_vectors
 from isoglot.evaluation.loading import MissingLMHead, load_for_scoring
 from isoglot.evaluation.pairs import read_pairs
 from isoglot.evaluation.retrieval import nearest_neighbors
 from isoglot.evaluation.settings import FeatureConfig
-from isoglot.evaluation.tokenize_texts import tokenize_texts
 from isoglot.evaluation.word_alignment import align_words
 from isoglot.intervals import ExampleValues, measure, pack_outcomes, unpack_outcomes
 from isoglot.languages import language_sides
@@ -52,8 +48,6 @@ if TYPE_CHECKING:
     Report = Callable[[str, float], None]
     """Called with a sentence on what was just scored, and the share of all work that is done."""
 
-TIMED_SENTENCES, TIMINGS = 256, 3
-"""Sentences that the speed is measured with, and how often; the median counts."""
 _ALIGNER = FeatureConfig(aligner="argmax")
 """SimAlign's: each sentence is encoded alone, so that no training on joined pairs is needed."""
 
@@ -291,25 +285,6 @@ def _tokens_per_word(tokenizer: Any, lines: Sequence[str]) -> ExampleValues:
     return ExampleValues(
         np.array([*map(len, ids)], float), np.array([count_words([line]) for line in lines], float)
     )
-
-
-def sentences_per_second(folders: Sequence[Path], lines: Sequence[str]) -> list[float]:
-    """The speed of encoders on the same sentences, the median of several passes.
-
-    The encoders take turns, so that other work on the machine slows all of them alike. Their first
-    passes, which warm up, do not count.
-    """
-    chosen = subsample(list(lines), TIMED_SENTENCES)
-    loaded = [load_for_scoring(folder) for folder in folders]
-    encoded = [tokenize_texts(of, chosen, encoder.max_positions) for encoder, of in loaded]
-    seconds: list[list[float]] = [[] for _ in folders]
-    for _ in range(TIMINGS + 1):
-        for (encoder, tokenizer), ids, taken in zip(loaded, encoded, seconds, strict=True):
-            began = time.monotonic()
-            for _, _, states in encode_in_batches(encoder, ids, tokenizer.pad_token_id):
-                states.hidden.sum().item()  # waits for the GPU
-            taken.append(time.monotonic() - began)
-    return [len(chosen) / median(taken[1:]) for taken in seconds]
 
 
 def _alignment_errors(

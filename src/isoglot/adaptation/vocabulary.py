@@ -1,4 +1,4 @@
-"""Whether the vocabulary should grow, and by how many words.
+"""Whether the vocabulary should grow, by how many words, and how many tokens training then reads.
 
 A language whose words are split into many more tokens than those of the best-covered language has
 shorter texts in a row, slower training and less to learn from each token. Words are added that
@@ -9,17 +9,19 @@ occur often enough for their new vectors to be learned; those that save most tok
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from isoglot.adaptation.choices import Decision
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
 
-    from isoglot.adaptation.config import AdaptConfig
-    from isoglot.adaptation.findings import Findings, LanguageFacts
+    from isoglot.adaptation.findings import DataFacts, Findings, LanguageFacts
     from isoglot.adaptation.folder import AdaptFolder
+    from isoglot.adaptation.request import AdaptConfig
     from isoglot.models.transplant.used_tokens import WordSaving
 
 MAX_RATIO = 1.6
@@ -44,6 +46,34 @@ class Growth(NamedTuple):
     words: int
     languages: tuple[str, ...]
     decision: Decision
+    remaining: Mapping[str, float] = MappingProxyType({})
+    """Tokens of a language after growing, as a share of those before; 1 where it is missing."""
+
+
+def trained_data(findings: Findings, growth: Growth) -> Findings:
+    """The findings with the tokens of one pass of training.
+
+    Tokens are those of the grown vocabulary; duplicates and held-out lines are not trained on.
+    """
+    languages = findings.languages
+
+    def remaining(codes: Sequence[str]) -> float:
+        # a side of a pair has as many words as the other, but not as many tokens
+        before = {code: languages[code].tokens_per_word for code in codes if code in languages}
+        after = sum(growth.remaining.get(code, 1.0) * number for code, number in before.items())
+        return after / (sum(before.values()) or 1.0) if before else 1.0
+
+    def trained(code: str, data: DataFacts) -> DataFacts:
+        kept = 1 - data.duplicate_share - data.heldout / max(1, data.lines)
+        return replace(
+            data, tokens=round(data.tokens * max(0.0, kept) * remaining(code.split("-")))
+        )
+
+    return replace(
+        findings,
+        text={code: trained(code, data) for code, data in findings.text.items()},
+        pairs={code: trained(code, data) for code, data in findings.pairs.items()},
+    )
 
 
 def choose_growth(findings: Findings, config: AdaptConfig, folder: AdaptFolder) -> Growth:
@@ -73,7 +103,9 @@ def _choose(findings: Findings, config: AdaptConfig, folder: AdaptFolder) -> Gro
         if not chosen:
             return _keeps("words are written without spaces, so none can be added; " + within)
         choice = f"{config.vocabulary:,} words of {', '.join(chosen)}"
-        return Growth(config.vocabulary, tuple(chosen), _decision(choice, f"asked for; {within}"))
+        remaining = _savings(findings, chosen, folder).remaining(findings, config.vocabulary)
+        decision = _decision(choice, f"asked for; {within}")
+        return Growth(config.vocabulary, tuple(chosen), decision, remaining)
     if not split:
         return _keeps(within)
     return _grows(findings, split, folder, within)
@@ -91,26 +123,63 @@ def is_badly_split(facts: LanguageFacts, limit: float) -> bool:
     return facts.tokens_per_word > limit or facts.unknown_share > MAX_UNKNOWN
 
 
-def _grows(findings: Findings, split: Sequence[str], folder: AdaptFolder, within: str) -> Growth:
-    from pathlib import Path
+class _Savings(NamedTuple):
+    """What adding words would save in the samples of some languages."""
 
+    by_language: dict[str, list[WordSaving]]
+    characters: dict[str, int]
+    """Of a language's sample."""
+
+    def words(self) -> list[WordSaving]:
+        """Words of all samples; those that save most tokens first."""
+        merged: dict[str, WordSaving] = {}
+        for one in chain.from_iterable(self.by_language.values()):
+            known = merged.get(one.word, replace(one, count=0, saved=0))
+            merged[one.word] = replace(
+                one, count=known.count + one.count, saved=known.saved + one.saved
+            )
+        return sorted(merged.values(), key=lambda one: -one.saved)
+
+    def remaining(self, findings: Findings, number: int) -> dict[str, float]:
+        """The share of each language's tokens that is left when the best words are added."""
+        added = {one.word for one in self.words()[:number]}
+        left = {}
+        for code, found in self.by_language.items():
+            data = findings.text[code]
+            saved = sum(one.saved for one in found if one.word in added)
+            sampled = data.tokens * self.characters[code] / max(1, data.characters)
+            left[code] = max(0.0, 1 - saved / max(1.0, sampled))
+        return left
+
+
+def _savings(findings: Findings, languages: Sequence[str], folder: AdaptFolder) -> _Savings:
     from isoglot.models.transplant.tokens import TokenizerTokens
     from isoglot.models.transplant.used_tokens import word_savings
 
     tokens = TokenizerTokens.open(Path(findings.encoder.folder))
-    files = [folder.sample / f"{code}.txt" for code in split]
-    savings = word_savings(tokens, files)
-    scale = sum(findings.text[code].characters for code in split) / max(1, _characters(files))
+    files = {code: folder.sample / f"{code}.txt" for code in languages}
+    return _Savings(
+        {code: word_savings(tokens, [file]) for code, file in files.items()},
+        {code: len(file.read_text("utf-8")) for code, file in files.items()},
+    )
+
+
+def _grows(findings: Findings, split: Sequence[str], folder: AdaptFolder, within: str) -> Growth:
+    savings = _savings(findings, split, folder)
     most = min(_MAX_WORDS, int(_MAX_GROWTH * findings.encoder.vocabulary_size))
-    words = num_words(savings, scale, most)
+    characters = sum(findings.text[code].characters for code in split)
+    scale = characters / max(1, sum(savings.characters.values()))
+    words = num_words(savings.words(), scale, most)
     named = ", ".join(split)
     if words < _MIN_WORDS:
         return _keeps(
             f"only {words:,} split words of {named} occur {_MIN_COUNT} times in the data, too few "
             f"to learn vectors for; {within}"
         )
-    before = sum(findings.text[code].tokens for code in split)
-    saved = scale * sum(one.saved for one in savings[:words]) / max(1, before)
+    remaining = savings.remaining(findings, words)
+    before = {code: findings.text[code].tokens for code in split}
+    after = sum(remaining[code] * number for code, number in before.items())
+    saved = 1 - after / max(1, sum(before.values()))
     return Growth(
         words,
         tuple(split),
@@ -119,16 +188,13 @@ def _grows(findings: Findings, split: Sequence[str], folder: AdaptFolder, within
             f"{within}; so many split words occur {_MIN_COUNT} times or more, and the best save "
             f"about {100 * saved:.0f} % of the tokens of {named}",
         ),
+        remaining,
     )
 
 
 def num_words(savings: Sequence[WordSaving], scale: float, most: int) -> int:
     """How many of the words occur often enough in the data, `scale` times the samples."""
     return min(most, sum(one.count * scale >= _MIN_COUNT for one in savings))
-
-
-def _characters(files: Sequence[Path]) -> int:
-    return sum(len(file.read_text("utf-8")) for file in files)
 
 
 def _keeps(reason: str) -> Growth:

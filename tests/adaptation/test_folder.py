@@ -1,8 +1,8 @@
-"""Records of finished steps: same inputs, same result; other inputs or lost outputs, again."""
+from __future__ import annotations
 
 import pytest
 
-from isoglot.adaptation.steps import StepRecords, hash_files, hash_folder, hash_model
+from isoglot.adaptation.folder import StepRecords, hash_files, hash_folder, hash_model
 
 
 class Work:

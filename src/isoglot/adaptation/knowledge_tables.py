@@ -1,11 +1,17 @@
-"""What can be used of tables of knowledge: descriptions, mentions and facts, counted.
+"""Knowledge for an adaptation: the tables that a user names, checked and counted.
 
-Tables are joined when the corpus is prepared. Here columns of titles and numbers are enough:
-redirects are not followed, so links through them are not counted.
+    --knowledge tables --open_knowledge--> languages in common --count_knowledge--> KnowledgeFacts
+
+`isoglot knowledge extract` and `graph` write such tables, which are joined when the corpus is
+prepared. For counting, columns of titles and numbers are enough: redirects are not followed, so
+links through them are not counted.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,19 +21,21 @@ import pyarrow.parquet as pq
 
 from isoglot import json_text
 from isoglot.adaptation.findings import KnowledgeFacts, KnowledgeLanguage
-from isoglot.adaptation.knowledge import readable
-from isoglot.corpus.knowledge.extract_tables import COUNTS
-from isoglot.errors import CorpusError
+from isoglot.corpus.knowledge.extract_tables import COUNTS, ExtractedTables
+from isoglot.corpus.knowledge.store import FOLDER, MANIFEST
+from isoglot.errors import CorpusError, IsoglotError
+from isoglot.folders import with_home
+from isoglot.languages import find, from_wikipedia
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from isoglot.adaptation.knowledge import KnowledgeTables
-    from isoglot.corpus.knowledge.extract_tables import ExtractedTables
+    from isoglot.adaptation.request import AdaptConfig
     from isoglot.models.transplant.tokens import TokenizerTokens
     from isoglot.types import BoolArray, LongArray
 
+_WRITE = "isoglot knowledge extract or isoglot knowledge graph writes one"
 MIN_USABLE = 100
 """Mentions, or facts, from which on they are trained on."""
 _HELDOUT_MENTIONS = 2000
@@ -38,6 +46,107 @@ _SAMPLED_PAGES = 300
 """Pages of a language whose tokens are counted."""
 _SAMPLED_ITEMS = 1000
 """Entities whose pages stand for large tables in a trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeTables:
+    """The tables of the languages that a request has, too."""
+
+    tables: ExtractedTables
+    codes: dict[str, str]
+    """Language of the request -> its name in the tables."""
+    left_out: tuple[str, ...]
+    """Languages of the tables that the request does not have."""
+
+    @property
+    def files(self) -> list[Path]:
+        """Every file that is read."""
+        names = self.codes.values()
+        found = [file for name in names for file in self.tables.wikipedia(name, "*")]
+        return sorted((*found, *self.tables.wikidata("*"), self.tables.folder / COUNTS))
+
+
+def open_knowledge(config: AdaptConfig) -> KnowledgeTables | None:
+    """The tables that the settings name; quick, so that mistakes are told before data are read.
+
+    Raises:
+        IsoglotError: the folder is missing, damaged or something else, or has no two languages in
+            common with the request.
+    """
+    if config.knowledge is None:
+        return None
+    if find_spec("daft") is None:
+        raise IsoglotError("--knowledge needs Daft: pip install 'isoglot[knowledge]'.")
+    folder = with_home(config.knowledge).absolute()
+    _check_folder(folder, config.knowledge)
+    tables = ExtractedTables.open(folder)
+    codes = {}
+    for name in tables.languages:
+        code = find(from_wikipedia(name), config.languages)
+        if code is not None:
+            codes[code] = name
+    in_order = {code: codes[code] for code in config.languages if code in codes}
+    _check_common(config, tables, list(in_order))
+    found = KnowledgeTables(
+        ExtractedTables(folder, tuple(sorted(codes.values()))),
+        in_order,
+        tuple(name for name in tables.languages if name not in codes.values()),
+    )
+    for file in found.files:
+        if file.suffix == ".parquet":
+            with readable(file):
+                pq.read_metadata(file)
+    return found
+
+
+def _check_folder(folder: Path, given: str) -> None:
+    """Refuse what is no folder of tables, and say what it is where that is known."""
+    if not folder.exists():
+        raise CorpusError(f"--knowledge {given}: there is no such folder; {_WRITE}.")
+    if not folder.is_dir():
+        raise CorpusError(
+            f"--knowledge {given}: is a file. Name the folder of tables that isoglot knowledge "
+            "extract or isoglot knowledge graph writes from such a file (--out)."
+        )
+    if (folder / FOLDER / MANIFEST).is_file() or (folder / MANIFEST).is_file():
+        raise CorpusError(
+            f"--knowledge {given}: is knowledge that was linked to a corpus, in the tokens of its "
+            "tokenizer. Name the folder of tables that it was linked from."
+        )
+    if not (folder / COUNTS).is_file():
+        begun = (folder / "wikipedia").is_dir() or (folder / "wikidata").is_dir()
+        what = (
+            f"its tables are not complete (no {COUNTS}). Run isoglot knowledge extract again"
+            if begun
+            else f"holds no tables of knowledge (no {COUNTS}); {_WRITE}"
+        )
+        raise CorpusError(f"--knowledge {given}: {what}.")
+
+
+def _check_common(config: AdaptConfig, tables: ExtractedTables, common: Sequence[str]) -> None:
+    """Entities are found in descriptions of another language: two languages are needed."""
+    if len(common) >= 2:
+        return
+    there, asked = ", ".join(tables.languages), ", ".join(config.languages)
+    shared = f"only {common[0]} in common" if common else "no language in common"
+    raise CorpusError(
+        f"--knowledge {config.knowledge}: has {there}, the request has {asked}: {shared}. "
+        "Descriptions are found across two languages; give text of another language of it "
+        "(--text LANGUAGE=FILE), or leave --knowledge out."
+    )
+
+
+@contextmanager
+def readable(file: Path) -> Iterator[None]:
+    """A file that cannot be read is named, with the remedy."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, KeyError) as error:
+        what = str(error).splitlines()[0]
+        raise CorpusError(
+            f"{file}: cannot be read ({what}). Write the tables again with isoglot knowledge "
+            "extract or isoglot knowledge graph."
+        ) from error
 
 
 def count_knowledge(given: KnowledgeTables, tokens: TokenizerTokens) -> KnowledgeFacts:
@@ -63,7 +172,7 @@ def count_knowledge(given: KnowledgeTables, tokens: TokenizerTokens) -> Knowledg
         )
     facts, sample = _count_facts(given.tables, twice)
     _check_usable(given, languages, len(twice), facts)
-    share, seed = _heldout(given.tables, languages)
+    share, seed = _heldout_share(given.tables, languages)
     return KnowledgeFacts(
         folder=str(given.tables.folder),
         languages=languages,
@@ -92,9 +201,11 @@ def _check_usable(
 
 def _described(tables: ExtractedTables, language: str) -> pa.Table:
     """The articles of a language that belong to an item: title, item."""
-    pages = _read(tables.wikipedia(language, "pages"), ["title", "kind"])
+    pages = _read_columns(tables.wikipedia(language, "pages"), ["title", "kind"])
     titles = pages.filter(pc.equal(pages["kind"], "article"))["title"]
-    links = _read(tables.wikidata("sitelinks"), ["item", "language", "title"], language=language)
+    links = _read_columns(
+        tables.wikidata("sitelinks"), ["item", "language", "title"], language=language
+    )
     place = pc.index_in(titles, value_set=links["title"].combine_chunks())
     found = pc.is_valid(place)
     return pa.table(
@@ -105,7 +216,9 @@ def _described(tables: ExtractedTables, language: str) -> pa.Table:
     )
 
 
-def _read(files: Sequence[Path], columns: list[str], *, language: str | None = None) -> pa.Table:
+def _read_columns(
+    files: Sequence[Path], columns: list[str], *, language: str | None = None
+) -> pa.Table:
     """Some columns of shards; of `language`, only its rows."""
     tables = []
     for file in files:
@@ -182,7 +295,9 @@ def _description_tokens(tables: ExtractedTables, language: str, tokens: Tokenize
     return float(np.mean(lengths)) if lengths else 0.0
 
 
-def _heldout(tables: ExtractedTables, languages: dict[str, KnowledgeLanguage]) -> tuple[float, int]:
+def _heldout_share(
+    tables: ExtractedTables, languages: dict[str, KnowledgeLanguage]
+) -> tuple[float, int]:
     """The share and the seed of held-out pages and facts; of a graph, of those no page tells."""
     low, high = _HELDOUT_SHARES
     smallest = min((one.mentions for one in languages.values() if one.mentions), default=1)

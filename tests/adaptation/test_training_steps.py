@@ -1,4 +1,4 @@
-"""Steps that are computed again before training: faked times, no training."""
+"""The number of steps: planned to fill the hours, and computed again; faked times, no training."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ import pytest
 from rich.console import Console
 
 from isoglot.adaptation.carry_out import Adaptation
-from isoglot.adaptation.config import AdaptConfig
-from isoglot.adaptation.display import StepDisplay
-from isoglot.adaptation.folder import AdaptFolder
-from isoglot.adaptation.plan import AdaptPlan, make_plan, read_plan, write_plan
-from isoglot.adaptation.replan import seconds_after_training
+from isoglot.adaptation.choices import in_words
+from isoglot.adaptation.display import STEPS, StepDisplay
+from isoglot.adaptation.folder import AdaptFolder, StepRecords
+from isoglot.adaptation.plan import make_plan
+from isoglot.adaptation.plan_files import AdaptPlan, read_plan, write_plan
+from isoglot.adaptation.request import AdaptConfig
 from isoglot.adaptation.resources import Trial
-from isoglot.adaptation.steps import STEPS, StepRecords
+from isoglot.adaptation.training_steps import seconds_after_training
+from isoglot.errors import IsoglotError
 from isoglot.pretraining.config import Recipe
+from isoglot.pretraining.costs import seconds_of_run
 from isoglot.recipe import load_recipe
-from tests.adaptation.test_plan import COSTS, tried
+from tests.adaptation.trials import COSTS, tried
 
 HOURS = 0.25
 
@@ -86,8 +89,9 @@ def test_choosing_and_timing_are_estimated(plan, looked):
     more = plan.step_seconds["after"] - plan.step_seconds["before"]
     assert more == pytest.approx(2.0 + pairs.heldout * mean / per_second)
     (line,) = [one for one in plan.decisions if one.topic == "time and disk"]
-    names = [part.split()[0] for part in line.reason.split(", ")]
-    assert names[:6] == ["before", "prepare", "train", "choose", "after", "speed"]
+    said = [part.rstrip("0123456789 mins") for part in line.reason.split(", ")]
+    titles = ("before", "prepare", "train", "choose", "after", "speed")
+    assert said[:6] == [STEPS[name].rstrip("mins") for name in titles], "as while they run"
 
 
 def test_a_slow_beginning_leaves_fewer_steps(plan, config, tmp_path):
@@ -104,7 +108,7 @@ def test_a_slow_beginning_leaves_fewer_steps(plan, config, tmp_path):
     assert 0 < 3600 * HOURS - whole < 1.6 + 0.5
     said = text.getvalue()
     assert said.startswith(f"note: {steps:,} steps instead of {num_steps(plan):,}: preparing and ")
-    assert said.endswith(" longer than planned\n")
+    assert said.endswith(" more than planned\n")
 
     recipe = load_recipe(str(tmp_path / "plan/recipe.yaml"))
     assert recipe == work.plan.recipe
@@ -112,7 +116,7 @@ def test_a_slow_beginning_leaves_fewer_steps(plan, config, tmp_path):
     content = json.loads((tmp_path / "plan/plan.json").read_text("utf-8"))
     assert content["step_seconds"] == seconds
     (line,) = [one for one in content["decisions"] if one["topic"] == "steps"]
-    assert line["choice"].startswith(f"{steps:,} steps, {steps / 1000:,.1f}M tokens")
+    assert line["choice"].startswith(f"{steps:,} steps, {in_words(1000 * steps)} tokens")
     assert len(content["decisions"]) == len(plan.decisions)
 
 
@@ -155,7 +159,7 @@ def test_a_quick_beginning_leaves_more_steps(looked, config, tmp_path):
     assert num_steps(work.plan) > num_steps(plan)
     assert work.plan.step_seconds["after"] == pytest.approx(plan.step_seconds["after"] / 2)
     assert work.plan.step_seconds["choose"] == plan.step_seconds["choose"]
-    assert text.getvalue().endswith(" less long than planned\n")
+    assert text.getvalue().endswith(" less than planned\n")
 
 
 def test_hours_that_are_over_leave_a_tenth_of_the_steps(plan, config, tmp_path):
@@ -212,3 +216,23 @@ def test_the_costs_of_the_trial_are_not_written(plan, tmp_path):
     again = read_plan(AdaptFolder(tmp_path))
     assert again is not None
     assert again.basis is None
+
+
+def test_hours_are_filled(looked):
+    """What other steps leave, to within a step, a validation and a checkpoint."""
+    config = replace(looked.config, hours=0.5)
+    began = time.monotonic()
+    plan = make_plan(looked.findings, config, looked.folder, tried, spent_seconds=100.0)
+    planning = time.monotonic() - began
+    left = 1800 - 100 - plan.seconds
+    assert 0 < left < planning + 1.6
+    steps = plan.recipe.stages[0].steps
+    assert steps is not None
+    assert plan.step_seconds["train"] == seconds_of_run(plan.recipe, COSTS, (steps,))
+    assert plan.recipe.checkpoint.every_steps == -(-steps // 10)
+    short = make_plan(looked.findings, replace(config, hours=0.02), looked.folder, tried).recipe
+    few = short.stages[0].steps or 0
+    # 1.1 s each, in a tenth of the time of the steps, which is what this machine leaves of 72 s
+    assert 1 <= -(-few // short.checkpoint.every_steps) <= max(1, 0.1 * 0.5 * few / 1.1)
+    with pytest.raises(IsoglotError, match=r"--hours 0.001: preparing and scoring alone take"):
+        make_plan(looked.findings, replace(config, hours=0.001), looked.folder, tried)

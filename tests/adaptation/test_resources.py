@@ -5,13 +5,14 @@ from dataclasses import replace
 import pytest
 
 from isoglot.adaptation.choices import choose_mixture
-from isoglot.adaptation.measure import SampleTrial
-from isoglot.adaptation.plan import plan_recipe
+from isoglot.adaptation.plan import make_plan, plan_recipe
+from isoglot.adaptation.resources import SampleTrial
 from isoglot.adaptation.vocabulary import choose_growth
+from isoglot.errors import IsoglotError
 from isoglot.pretraining import estimate
 from isoglot.pretraining.config import Recipe
 from isoglot.pretraining.micro_rows import DoesNotFitError
-from tests.adaptation.test_plan import COSTS
+from tests.adaptation.trials import COSTS, tried
 
 
 def planned(looked) -> Recipe:
@@ -66,3 +67,9 @@ def test_a_trial_takes_a_small_share_of_the_hours(hours, limits, looked, monkeyp
     monkeypatch.setattr(estimate, "estimate_run", estimate_run)
     SampleTrial(looked.findings, looked.folder, hours)(planned(looked))
     assert given == [pytest.approx(limits)]
+
+
+def test_a_disk_that_is_too_small(looked):
+    machine = replace(looked.findings.machine, disk_free_bytes=10**6)
+    with pytest.raises(IsoglotError, match=r"need 0.0 GB, and 0.0 GB are free there. Free disk"):
+        make_plan(replace(looked.findings, machine=machine), looked.config, looked.folder, tried)

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 from hypothesis import given, strategies
 
-from isoglot.adaptation.sample import HashSample, record_hash
+from isoglot.adaptation.scan import HashSample, record_hash
 
 RECORDS = strategies.lists(strategies.text("abc", min_size=1, max_size=3), max_size=80)
 
