@@ -2,39 +2,36 @@
 
 A cell is a named piece of work (an arm with a seed) whose result is a dictionary. A study that is
 begun again with the file of an earlier call skips the cells that are in it, so that it continues on
-another machine. No cell is begun that would end after the deadline, as far as finished ones tell.
+another machine. No cell is begun that would end after the deadline, as far as finished ones tell;
+one that has not ended by then is ended, and so is one that takes far longer than others.
 
     cells --worker processes--> results --> FILE.json, written again after every cell
 """
 
 from __future__ import annotations
 
-import importlib
 import json
-import multiprocessing
 import os
 import tarfile
 import time
 import traceback
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
 
-from isoglot.atomic import write_json
+from benchmarks.workers import Ended, Result, Workers
+from isoglot.atomic import write_json, write_text
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
-
-Result = dict[str, Any]
 _START_SECONDS = 40.0
 """Imports, the model and its compilation: what a cell takes besides its steps, at first guess."""
-LIBRARIES = ("isoglot.pretraining.run", "transformers")
-"""What takes a process long to import."""
 _LAST_CELLS = 6
 """Cells that tell how long the next one takes."""
+_HUNG = 4.0
+"""A cell that takes so many times the longest of the last ones is ended."""
+_TICK = 5.0
+"""Seconds after which the clock is looked at again."""
+_AHEAD = 3
+"""While cells wait for a preparation, only so many for each worker are looked at for others."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,20 +41,25 @@ class Deadline:
     seconds: float
     """From the start of the program."""
     expected: float = 60.0
-    """Seconds of a cell, before one has been timed."""
+    """Seconds of a cell of cost 1, before one has been timed."""
     began: float = field(default_factory=time.monotonic)
     taken: list[float] = field(default_factory=list)
-    """Seconds of each cell so far; the first ones of a worker include its imports."""
+    """Seconds of each cell so far over its cost; the first ones of a worker include its imports."""
 
     @property
     def left(self) -> float:
         """Seconds until the deadline."""
         return self.seconds - (time.monotonic() - self.began)
 
-    def allows(self) -> bool:
-        """Would a cell that begins now end in time?"""
+    def allows(self, cost: float = 1.0) -> bool:
+        """Would a cell that begins now end in time? `cost` is in cells of the usual size."""
         last = self.taken[-_LAST_CELLS:]
-        return self.left > (1.1 * max(last) if last else self.expected + _START_SECONDS)
+        return self.left > cost * (1.1 * max(last) if last else self.expected + _START_SECONDS)
+
+    def is_hung(self, seconds: float, cost: float = 1.0) -> bool:
+        """Has a cell taken far longer than others? Never before one has been timed."""
+        last = self.taken[-_LAST_CELLS:]
+        return bool(last) and seconds > _HUNG * cost * max(*last, self.expected)
 
 
 class ResultsFile:
@@ -75,11 +77,14 @@ class ResultsFile:
         self.cells: dict[str, Result] = {}
         self.about: Result = {}
         """What all cells share."""
-        for one in (*known, file):
-            if one.is_file():
-                found = json.loads(one.read_text(encoding="utf-8"))
-                self.cells |= found["cells"]
-                self.about = _merged(self.about, found["about"])
+        for one in (*known, *([file] if file.is_file() else ())):
+            found = json.loads(one.read_text(encoding="utf-8"))
+            self.cells |= found["cells"]
+            self.about = _merged(self.about, found["about"])
+
+    def has(self, name: str) -> bool:
+        """Is there a whole result of a cell, of which no part has failed?"""
+        return name in self.cells and not self.cells[name].get("errors")
 
     def add(self, name: str, result: Result) -> None:
         """Keep a result, on disk too."""
@@ -91,7 +96,10 @@ class ResultsFile:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         write_json(self.file, {"about": self.about, "cells": dict(sorted(self.cells.items()))})
         if self._render is not None:
-            self.file.with_suffix(".md").write_text(self._render(self.cells), encoding="utf-8")
+            try:
+                write_text(self.file.with_suffix(".md"), self._render(self.cells))
+            except Exception:  # the results are on disk: a page stops no study
+                print(traceback.format_exc(limit=-4), flush=True)
 
 
 def _merged(one: Result, other: Result) -> Result:
@@ -104,120 +112,114 @@ def _merged(one: Result, other: Result) -> Result:
     return one | other | both
 
 
-class Workers:
-    """Processes that work on cells, one after the other; they import while others still prepare."""
+@dataclass(slots=True, kw_only=True)
+class CellQueue:
+    """The cells of a call in the order of their value, and what they wait for."""
 
-    def __init__(self, parallel: int, imports: Sequence[str] = LIBRARIES) -> None:
-        self.parallel, self._imports = parallel, imports
-        self._open()
+    work: Callable[[str], Result]
+    """Gives the result of a cell; runs in a worker process, so it must be importable."""
+    results: ResultsFile
+    deadline: Deadline
+    workers: Workers
+    summary: Callable[[Result], str]
+    """A line about a result."""
+    logs: Path
+    """Folder for what cells print."""
+    cost: Callable[[str], float] = lambda _: 1.0
+    """What a cell takes, in cells of the usual size."""
+    needs: Callable[[str], Iterable[str]] = lambda _: ()
+    """Preparations that a cell waits for: names that `work` is called with, too."""
+    prepared: Callable[[str, Result], None] = lambda *_: None
+    """Called with the result of a preparation; a `ValueError` is its failure."""
+    failed: list[str] = field(default_factory=list)
+    _waiting: list[str] = field(default_factory=list)
+    _begun: set[str] = field(default_factory=set)
+    _ready: set[str] = field(default_factory=set)
+    """Preparations that were begun, and those that are done."""
+    _again: set[str] = field(default_factory=set)
+    """Cells that have been begun again, once, after their process died."""
 
-    def _open(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(self.parallel, context, _start_worker)
-        for _ in range(self.parallel):
-            self._pool.submit(_import, self._imports)
+    def run(self, names: Iterable[str]) -> list[str]:
+        """Run the cells that have no result yet; gives those that failed."""
+        self._waiting = [name for name in names if not self.results.has(name)]
+        told = f"{len(self._waiting)} cells to run, {self.workers.parallel} at a time"
+        print(told, flush=True)
+        while self._begin() and self.deadline.left > 0:
+            for ended in self.workers.wait(min(_TICK, self.deadline.left)):
+                self._finish(ended)
+            self._end_hung()
+        for name in self.workers.running:
+            print(f"{name:<28} has not ended in time", flush=True)
+        if self._waiting:
+            print(f"not begun for lack of time: {', '.join(self._waiting)}", flush=True)
+        return self.failed
 
-    def submit(self, work: Callable[[str], Result], name: str, logs: Path) -> Future[Result]:
-        """Begin a cell."""
-        return self._pool.submit(_guarded, work, name, logs)
+    def _begin(self) -> bool:
+        """Give cells to idle workers; says whether any worker has one."""
+        while self.workers.has_idle and (name := self._next()) is not None:
+            self.workers.begin(self.work, name, self.logs)
+        return bool(self.workers.running)
 
-    def reopen(self) -> None:
-        """New processes in place of those of which one has died."""
-        self.close()
-        self._open()
+    def _next(self) -> str | None:
+        """The first cell that can begin and end in time, or a preparation that one waits for."""
+        blocked = 0
+        for name in self._waiting:
+            missing = [one for one in self.needs(name) if one not in self._ready]
+            if not self.deadline.allows(sum(map(self.cost, (*missing, name)))):
+                continue
+            if not missing:
+                self._waiting.remove(name)
+                return name
+            new = [one for one in missing if one not in self._begun]
+            if new:
+                self._begun.add(new[0])
+                return new[0]
+            blocked += 1
+            if blocked == _AHEAD * self.workers.parallel:  # the rest is worth less
+                break
+        return None
 
-    def close(self) -> None:
-        """End the processes."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+    def _end_hung(self) -> None:
+        for name, seconds in self.workers.running.items():
+            if self.deadline.is_hung(seconds, self.cost(name)):
+                for ended in self.workers.kill(name, f"ended, as it took {seconds:.0f} s"):
+                    self._finish(ended)
 
+    def _finish(self, ended: Ended) -> None:
+        name, result = ended.name, ended.result
+        if name in self._begun:
+            self._finish_preparation(name, result)
+        elif result.get("died") and name not in self._again:
+            print(f"{name:<28} {result['error']}; it is run again at the end", flush=True)
+            self._again.add(name)
+            self._waiting.append(name)
+        elif "error" in result:
+            self._fail(name, f"after {ended.seconds:.0f} s\n{result['error']}")
+        else:
+            self.deadline.taken.append(ended.seconds / self.cost(name))
+            self.results.add(name, result | {"wall_seconds": round(ended.seconds, 1)})
+            print(f"{name:<28} {self.summary(result)}  {ended.seconds:.0f} s", flush=True)
+            for part, error in result.get("errors", {}).items():
+                self._fail(f"{name}, {part}", f"\n{error}")
 
-def run_cells(
-    names: Iterable[str],
-    work: Callable[[str], Result],
-    results: ResultsFile,
-    deadline: Deadline,
-    *,
-    workers: Workers,
-    summary: Callable[[Result], str],
-    logs: Path,
-) -> list[str]:
-    """Run the cells that have no result yet, so many at a time; gives those that failed.
+    def _finish_preparation(self, name: str, result: Result) -> None:
+        error = result.get("error")
+        if error is None:
+            try:
+                self.prepared(name, result)
+            except ValueError as fault:
+                error = str(fault)
+        if error is None:
+            self._ready.add(name)
+            return
+        self._fail(name, f"\n{error}")
+        for cell in [one for one in self._waiting if name in self.needs(one)]:
+            self._waiting.remove(cell)
+            self._fail(cell, f"for lack of {name}")
 
-    Args:
-        names: the cells, the most valuable first.
-        work: gives the result of a cell; runs in a worker process, so it must be importable.
-        results: where results go.
-        deadline: no cell is begun that would end later.
-        workers: the processes.
-        summary: a line about a result.
-        logs: folder for what cells print.
-    """
-    waiting = [name for name in names if name not in results.cells]
-    print(f"{len(waiting)} cells to run, {workers.parallel} at a time", flush=True)
-    failed: list[str] = []
-    running: dict[Future[Result], tuple[str, float]] = {}
-    while running or (waiting and deadline.allows()):
-        while waiting and len(running) < workers.parallel and deadline.allows():
-            name = waiting.pop(0)
-            running[workers.submit(work, name, logs)] = (name, time.monotonic())
-        done, _ = wait(running, return_when=FIRST_COMPLETED)
-        try:
-            for one in done:
-                name, began = running[one]
-                failed += _finish(name, one, time.monotonic() - began, results, summary)
-                deadline.taken.append(time.monotonic() - began)
-                del running[one]
-        except BrokenProcessPool:
-            lost = [name for name, _ in running.values()]
-            print(f"a worker process died; lost: {', '.join(lost)}", flush=True)
-            failed += lost
-            running.clear()
-            workers.reopen()
-    if waiting:
-        print(f"not begun for lack of time: {', '.join(waiting)}", flush=True)
-    return failed
-
-
-def _finish(
-    name: str,
-    future: Future[Result],
-    seconds: float,
-    results: ResultsFile,
-    summary: Callable[[Result], str],
-) -> list[str]:
-    result = future.result()
-    if "error" in result:
-        print(f"{name:<28} FAILED after {seconds:.0f} s\n{result['error']}", flush=True)
-        return [name]
-    results.add(name, result | {"wall_seconds": round(seconds, 1)})
-    print(f"{name:<28} {summary(result)}  {seconds:.0f} s", flush=True)
-    return []
-
-
-def _guarded(work: Callable[[str], Result], name: str, logs: Path) -> Result:
-    """The result of a cell, or what went wrong in it: one cell stops no other."""
-    try:
-        with quiet(logs / f"{name}.txt"):
-            return work(name)
-    except (Exception, SystemExit):
-        return {"error": traceback.format_exc(limit=-6)}
-
-
-@contextmanager
-def quiet(file: Path) -> Iterator[None]:
-    """Inside the block, what Python prints goes to a file."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("w", encoding="utf-8") as log, redirect_stdout(log), redirect_stderr(log):
-        yield
-
-
-def _start_worker() -> None:
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-
-
-def _import(names: Sequence[str]) -> None:
-    for name in names:
-        importlib.import_module(name)
+    def _fail(self, name: str, how: str) -> None:
+        self.failed.append(name)
+        print(f"{name:<28} FAILED {how}", flush=True)
 
 
 def loader_workers(cells: int) -> int:
@@ -240,9 +242,13 @@ def forget_compiled() -> None:
         torch.cuda.empty_cache()
 
 
-def unpack(archive: Path | None, work: Path, name: str = "corpus") -> None:
-    """A folder of WORK from an archive, unless it is there."""
-    if archive is not None and not (work / name).exists():
+def unpack(archive: Path | None, work: Path) -> None:
+    """The folders of an archive into WORK, unless an earlier call has unpacked all of it."""
+    if archive is None:
+        return
+    done = work / f".{archive.name}.unpacked"
+    if not done.exists():
         work.mkdir(parents=True, exist_ok=True)
         with tarfile.open(archive) as packed:
             packed.extractall(work, filter="data")
+        done.touch()

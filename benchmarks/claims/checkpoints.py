@@ -55,13 +55,14 @@ def train_checkpoint(
             f"{corpus} is not there. Prepare it (benchmarks/claims/README.md), or name its archive "
             "with --archives."
         )
+    steps = checkpoint.steps(default_steps)
     settings = [
-        f"stages.0.steps={checkpoint.steps(default_steps)}",
+        f"stages.0.steps={steps}",
         f"loader.num_workers={loader_workers}",
         *checkpoint.settings,
         *((*SMALL, *SMALL_MODEL) if small else ()),
     ]
-    place = work / ("stage0" if name == DEFAULT else f"stage0-{name}")
+    place = work / "checkpoints" / f"{name}-{steps}{'-small' if small else ''}"
     folder = place / "runs" / f"{checkpoint.file.stem}-0"
     if not (folder / "model" / "config.json").is_file():
         shutil.rmtree(folder, ignore_errors=True)

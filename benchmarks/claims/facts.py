@@ -24,6 +24,7 @@ from itertools import permutations
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.claims.pooling import own_tokens, pooled_layers
 from isoglot.tasks.examples import OBJECT
 
 if TYPE_CHECKING:
@@ -51,12 +52,15 @@ class Question:
 class Names:
     """The candidates of each relation, and their vectors in every language."""
 
-    def __init__(self, encoder: Any, tokenizer: Any, folder: Path) -> None:
+    def __init__(
+        self, encoder: Any, tokenizer: Any, folder: Path, languages: int | None = None
+    ) -> None:
+        """`languages`: the first ones alone."""
         self.names = json.loads((folder / "names.json").read_text(encoding="utf-8"))
         self.of: dict[str, list[str]] = json.loads(
             (folder / "candidates.json").read_text(encoding="utf-8")
         )
-        self.languages = tuple(next(iter(self.names.values())))
+        self.languages = tuple(next(iter(self.names.values())))[:languages]
         self._rows = {entity: row for row, entity in enumerate(self.names)}
         self._states = {
             code: name_states(
@@ -69,15 +73,23 @@ class Names:
         """(layers, candidates, D)."""
         return self._states[language][:, [self._rows[entity] for entity in self.of[relation]]]
 
+    def also(self, relation: str, questions: Sequence[Question]) -> Tensor:
+        """(questions, candidates) candidates that are other objects of a question's subject."""
+        import torch
+
+        return torch.tensor(
+            [[one in asked.also for one in self.of[relation]] for asked in questions]
+        )
+
     def told(self, relation: str, language: str) -> list[str]:
         """The names of a relation's candidates."""
         return [self.names[entity][language] for entity in self.of[relation]]
 
 
-def read_questions(file: Path) -> dict[str, list[Question]]:
-    """Relation -> its held-out facts."""
+def read_questions(file: Path, limit: int | None = None) -> dict[str, list[Question]]:
+    """Relation -> its held-out facts; `limit`: the first lines of the file."""
     found = defaultdict(list)
-    for line in file.read_text(encoding="utf-8").splitlines():
+    for line in file.read_text(encoding="utf-8").splitlines()[:limit]:
         said = json.loads(line)
         found[said["relation"]].append(
             Question(said["relation"], said["object"], tuple(said["also"]), said["clozes"])
@@ -87,50 +99,32 @@ def read_questions(file: Path) -> dict[str, list[Question]]:
 
 def name_states(encoder: Any, tokenizer: Any, names: Sequence[str], language: str) -> Tensor:
     """(layers, names, D) mean states without special tokens."""
-    from isoglot.evaluation.embed import embed
-
-    return embed(encoder, tokenizer, names, skip_special=True, language=language)
+    poolings = {"mean": own_tokens(tokenizer)}
+    return pooled_layers(encoder, tokenizer, names, poolings, language)["mean"].cpu()
 
 
 def cloze_states(
     encoder: Any, tokenizer: Any, clozes: Sequence[str], language: str
 ) -> dict[str, Tensor]:
-    """Pooling -> (layers, clozes, D)."""
-    import torch
-
-    from isoglot.evaluation.embed import encode_in_batches, language_ids
-    from isoglot.evaluation.tokenize_texts import tokenize_texts
-
+    """Pooling -> (layers, clozes, D); a cloze that was cut before its mask has a zero vector."""
     texts = [cloze.replace(OBJECT, tokenizer.mask_token) for cloze in clozes]
-    encoded = tokenize_texts(tokenizer, texts, encoder.max_positions)
-    languages = language_ids(encoder, language, len(encoded))
-    found: dict[str, Tensor] = {}
-    with torch.no_grad():
-        for indices, rows, states in encode_in_batches(
-            encoder, encoded, tokenizer.pad_token_id, languages=languages
-        ):
-            assert states.layers is not None
-            kept = {"mean": rows.sequences >= 0, "mask": rows.ids == tokenizer.mask_token_id}
-            for pooling, counted in kept.items():
-                # a cloze that was cut before its mask has a zero vector, and counts as an error
-                weights = counted.float() / counted.sum(dim=1, keepdim=True).clamp(min=1)
-                for layer, hidden in enumerate(states.layers):
-                    means = torch.bmm(weights[:, None].to(hidden.device), hidden.float())[:, 0]
-                    if pooling not in found:
-                        size = len(states.layers), len(encoded), means.shape[-1]
-                        found[pooling] = torch.zeros(size)
-                    found[pooling][layer, torch.from_numpy(indices)] = means.cpu()
-    return found
+    poolings = {
+        "mean": lambda rows: rows.sequences >= 0,
+        "mask": lambda rows: rows.ids == tokenizer.mask_token_id,
+    }
+    found = pooled_layers(encoder, tokenizer, texts, poolings, language)
+    return {pooling: states.cpu() for pooling, states in found.items()}
 
 
 def accuracies(
-    encoder: Any, tokenizer: Any, names: Names, file: Path
+    encoder: Any, tokenizer: Any, names: Names, file: Path, limit: int | None = None
 ) -> dict[tuple[str, int], list[float]]:
     """(pooling, layer) -> accuracy@1 of each pair of languages in percent."""
     hits: dict[tuple[str, int], dict[tuple[str, str], list[bool]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    asked = read_questions(file)
+    asked = read_questions(file, limit)
+    also = {relation: names.also(relation, questions) for relation, questions in asked.items()}
     for code in names.languages:
         clozes = [one.clozes[code] for questions in asked.values() for one in questions]
         states, start = cloze_states(encoder, tokenizer, clozes, code), 0
@@ -140,8 +134,9 @@ def accuracies(
             start = end
             for other in names.languages:
                 if other != code:
-                    for choice, found in _hits(own, names, questions, relation, other).items():
-                        hits[choice][code, other] += found
+                    found = _hits(own, names, questions, also[relation], other)
+                    for choice, values in found.items():
+                        hits[choice][code, other] += values
     return {
         choice: [100 * fmean(by_pair[pair]) for pair in permutations(names.languages, 2)]
         for choice, by_pair in hits.items()
@@ -152,28 +147,28 @@ def _hits(
     states: dict[str, Tensor],
     names: Names,
     questions: list[Question],
-    relation: str,
+    also: Tensor,
     language: str,
 ) -> dict[tuple[str, int], list[bool]]:
     """(pooling, layer) -> whether each question of a relation finds its object's name."""
     import torch
     import torch.nn.functional as F
 
-    entities, told = names.of[relation], names.told(relation, language)
-    other_objects = torch.tensor(
-        [[entity in question.also for entity in entities] for question in questions]
-    )
-    right = [names.names[question.object][language] for question in questions]
+    relation = questions[0].relation
+    told = names.told(relation, language)
+    # entities of one name are one answer
+    number = {name: place for place, name in enumerate(dict.fromkeys(told))}
+    answers = torch.tensor([number[name] for name in told])
+    right = torch.tensor([number[names.names[one.object][language]] for one in questions])
     keys = names.states(relation, language)
     keys = F.normalize(keys - keys.mean(dim=1, keepdim=True), dim=-1)
     found = {}
     for pooling, queries in states.items():
         centred = F.normalize(queries - queries.mean(dim=1, keepdim=True), dim=-1)
-        cosines = (centred @ keys.mT).masked_fill(other_objects, -torch.inf)
-        for layer, nearest in enumerate(cosines.argmax(dim=-1).tolist()):
-            found[pooling, layer] = [
-                told[place] == name for place, name in zip(nearest, right, strict=True)
-            ]
+        cosines = (centred @ keys.mT).masked_fill(also, -torch.inf)
+        hits = answers[cosines.argmax(dim=-1)] == right
+        for layer, of_layer in enumerate(hits.tolist()):
+            found[pooling, layer] = of_layer
     return found
 
 
@@ -186,16 +181,18 @@ def chance(names: Names, file: Path) -> float:
     )
 
 
-def fact_scores(encoder: Any, tokenizer: Any, tests: Path) -> dict[str, Any]:
+def fact_scores(
+    encoder: Any, tokenizer: Any, tests: Path, limit: int | None = None
+) -> dict[str, Any]:
     """The score `facts`, and how it was chosen; nothing where the tests have no facts."""
     from benchmarks.claims.scores import best
 
     folder = tests / "facts"
     if not folder.is_dir():
         return {"details": {}}
-    names = Names(encoder, tokenizer, folder)
-    chosen = best(accuracies(encoder, tokenizer, names, folder / "dev.jsonl"))
-    found = accuracies(encoder, tokenizer, names, folder / "test.jsonl")
+    names = Names(encoder, tokenizer, folder, None if limit is None else 2)
+    chosen = best(accuracies(encoder, tokenizer, names, folder / "dev.jsonl", limit))
+    found = accuracies(encoder, tokenizer, names, folder / "test.jsonl", limit)
     return {
         "facts": fmean(found[chosen]),
         "details": {

@@ -22,6 +22,8 @@ DEFAULT = "multilingual"
 """The checkpoint that an arm continues unless it names another."""
 SCRATCH = "scratch"
 """The start of an arm that begins with random weights."""
+CHECKPOINT, COUNTS = "checkpoint-", "counts-"
+"""Beginnings of the names of preparations: a checkpoint, the counts of an arm's corpus."""
 
 
 def recipe_file(recipe: str) -> Path:
@@ -39,6 +41,11 @@ class ScoreKind:
     unit: str
     what: str
     lower_is_better: bool = False
+    version: int = 1
+    """Higher since its definition changed; values of other versions are left out."""
+    digits: int = 1
+    translation: bool = False
+    """Of arms that translate; all others are of encoders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +99,22 @@ class Arm:
     plus: str | None = None
     """A checkpoint whose number of steps is added to the arm's."""
     first: FirstPart | None = None
+    counts: str | None = None
+    """The arm whose counts of the corpus it reads, itself or another."""
+    is_translation: bool = False
+    """Does it train an encoder and a decoder, and is it scored by BLEU?"""
+    cost: float | None = None
+    """Time of a cell, in cells of the usual kind; none: by its steps."""
 
     @property
     def file(self) -> Path:
         """The recipe's file."""
         return recipe_file(self.recipe)
+
+    @property
+    def reads_knowledge(self) -> bool:
+        """Is it an arm of XLM-K?"""
+        return self.file.stem.startswith("k-")
 
     def steps(self, steps: int) -> int:
         """Steps of this arm where others take `steps`: as many rows; without those of `plus`."""
@@ -181,6 +199,7 @@ def read_table() -> Table:
     for arm in arms.values():
         assert arm.start in {*checkpoints, SCRATCH}, f"{FILE}: no checkpoint {arm.start!r}"
         assert arm.plus is None or arm.plus in checkpoints, f"{FILE}: no checkpoint {arm.plus!r}"
+        assert arm.counts is None or arm.counts in arms, f"{FILE}: no arm {arm.counts!r}"
     return Table(
         scores={name: ScoreKind(**one) for name, one in said["scores"].items()},
         checkpoints=checkpoints,

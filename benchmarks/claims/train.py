@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 import shutil
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from benchmarks.cells import forget_compiled
-from benchmarks.claims.checkpoints import SMALL, SMALL_MODEL, TrainedCheckpoint
-from benchmarks.claims.table import DEFAULT, SCRATCH, Arm, read_table
+from benchmarks.cells import forget_compiled, loader_workers
+from benchmarks.claims import translation
+from benchmarks.claims.checkpoints import SMALL, SMALL_MODEL, TrainedCheckpoint, train_checkpoint
+from benchmarks.claims.table import CHECKPOINT, COUNTS, DEFAULT, SCRATCH, Arm, read_table
+from benchmarks.workers import training_slot
+from isoglot.atomic import write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NOT_AGAIN = "transplant=null"
 """A second part continues the model of the first, which has the corpus's vocabulary."""
@@ -36,9 +45,22 @@ class Setting:
     settings: tuple[str, ...] = ()
 
     def __call__(self, name: str) -> dict[str, Any]:
-        """Train and score a cell, `ARM-SEED`."""
+        """Train and score a cell, `ARM-SEED`, or prepare a checkpoint or counts."""
+        if name.startswith(CHECKPOINT):
+            return self._train_checkpoint(name.removeprefix(CHECKPOINT))
+        if name.startswith(COUNTS):
+            return prepare_counts(self, name.removeprefix(COUNTS))
         arm, _, seed = name.rpartition("-")
         return train_cell(self, arm, int(seed))
+
+    def _train_checkpoint(self, name: str) -> dict[str, Any]:
+        began = time.perf_counter()
+        loaders = 0 if self.small else loader_workers(1)
+        trained, facts = train_checkpoint(
+            name, self.work, self.stage0_steps, loaders, small=self.small
+        )
+        seconds = time.perf_counter() - began
+        return {"trained": trained, "facts": facts, "seconds": seconds, "machine": machine()}
 
     def filled(self, settings: tuple[str, ...]) -> list[str]:
         """Settings with folders in place of `<work>` and `<CHECKPOINT>`."""
@@ -51,44 +73,97 @@ class Setting:
     def settings_of(self, arm: Arm, steps: int, *more: str) -> list[str]:
         """Everything that a run of an arm changes in its recipe."""
         tiny = (*SMALL, *(SMALL_MODEL if arm.start == SCRATCH else ())) if self.small else ()
+        if self.small and arm.is_translation:
+            tiny += translation.SMALL
         return [
             f"stages.0.steps={steps}",
             f"loader.num_workers={self.loader_workers}",
-            *self.filled((*arm.settings, *more)),
+            *map(self._reduced, self.filled((*arm.settings, *more))),
             *tiny,
             *self.settings,
         ]
 
+    def _reduced(self, setting: str) -> str:
+        """A setting with a layer that the model of `--small` has, and a short queue."""
+        if not self.small:
+            return setting
+        return re.sub(r"\bsize: \d+", "size: 32", re.sub(r"(\.layer=)\d+$", r"\g<1>1", setting))
+
+    def about(self, arm: Arm, name: str, seed: int) -> dict[str, Any]:
+        """What decides the training of a cell; another one is not continued."""
+        used = {one: self.checkpoints[one].fingerprint for one in sorted(read_table().needs(name))}
+        return {
+            "recipe": str(arm.file),
+            "settings": self.settings_of(arm, self.steps),
+            "stage0_steps": self.stage0_steps,
+            "seed": seed,
+            "checkpoints": used,
+        }
+
+
+def machine() -> dict[str, str]:
+    """Device and version of PyTorch."""
+    import torch
+
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    return {"device": device, "torch": torch.__version__}
+
 
 def train_cell(setting: Setting, name: str, seed: int) -> dict[str, Any]:
-    """Train an arm with a seed from its start, score it, and remove its run."""
+    """Train an arm with a seed from its start, score it, and remove its run.
+
+    A training that was stopped, or has not been scored, is continued.
+    """
     from benchmarks.claims.scores import all_scores
 
-    table = read_table()
-    arm = table.arms[name]
-    place = setting.work / "cells" / f"{name}-{seed}"
-    shutil.rmtree(place, ignore_errors=True)
-    try:
-        model, facts = train_arm(setting, name, seed, place)
-        forget_compiled()
+    arm = read_table().arms[name]
+    about = setting.about(arm, name, seed)
+    with cell_folder(setting.work / "cells" / f"{name}-{seed}", about) as place:
+        with training_slot():
+            model, facts = train_arm(setting, name, seed, place)
+            forget_compiled()
         began = time.perf_counter()
-        found = all_scores(model, setting.work / "tests", seed, small=setting.small)
-        found["scores"] |= text_scores(setting, arm, model.parent)
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-        forget_compiled()
+        if arm.is_translation:
+            tests = (setting.work / arm.corpus).with_name("tests")
+            found = translation.translation_scores(model, tests, small=setting.small)
+            found["scores"] |= translation.mass_perplexity(model.parent)
+        else:
+            found = all_scores(model, setting.work / "tests", seed, small=setting.small)
+            found["scores"] |= text_scores(setting, arm, model.parent)
     rounded = {key: round(value, 1) for key, value in facts.items() if key.endswith("seconds")}
-    used = {one: setting.checkpoints[one].fingerprint for one in sorted(table.needs(name))}
+    used: dict[str, str] = about["checkpoints"]
     return {
         "arm": name,
         "seed": seed,
         "start": used.get(arm.start, SCRATCH),
         "checkpoints": used,
+        "versions": {score: read_table().scores[score].version for score in found["scores"]},
         **facts,
         **rounded,
         "score_seconds": round(time.perf_counter() - began, 1),
         **found,
     }
+
+
+@contextmanager
+def cell_folder(place: Path, about: dict[str, Any]) -> Iterator[Path]:
+    """The folder of a cell, with what an earlier call has left of the same training.
+
+    It is removed after the block, unless a signal has stopped the training.
+    """
+    file = place / "about.json"
+    if not file.is_file() or json.loads(file.read_text(encoding="utf-8")) != about:
+        shutil.rmtree(place, ignore_errors=True)
+        write_json(file, about)
+    try:
+        yield place
+    except Exception:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+    else:
+        shutil.rmtree(place, ignore_errors=True)
+    finally:
+        forget_compiled()
 
 
 def train_arm(setting: Setting, name: str, seed: int, place: Path) -> tuple[Path, dict[str, Any]]:
@@ -145,14 +220,15 @@ def train_nothing(setting: Setting, seed: int) -> dict[str, Any]:
     return found
 
 
-def prepare_counts(setting: Setting, names: list[str]) -> None:
-    """Count pairs and phrases of the corpus for the arms that need them, once for all cells."""
+def prepare_counts(setting: Setting, name: str) -> dict[str, Any]:
+    """Count pairs or phrases of the corpus of an arm, once for all cells."""
     from isoglot.corpus import Corpus
     from isoglot.pretraining.config import objectives_of
     from isoglot.recipe import load_recipe
 
-    for name in dict.fromkeys(names):
-        arm = read_table().arms[name]
-        recipe = load_recipe(str(arm.file), setting.filled(arm.settings))
-        for objective in objectives_of(recipe).values():
-            objective.prepare(Corpus.open(setting.work / arm.corpus))
+    began = time.perf_counter()
+    arm = read_table().arms[name]
+    recipe = load_recipe(str(arm.file), setting.filled(arm.settings))
+    for objective in objectives_of(recipe).values():
+        objective.prepare(Corpus.open(setting.work / arm.corpus))
+    return {"seconds": time.perf_counter() - began}

@@ -17,19 +17,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.cells import (
-    Deadline,
-    Result,
-    ResultsFile,
-    Workers,
-    loader_workers,
-    quiet,
-    run_cells,
-    unpack,
-)
+from benchmarks.cells import CellQueue, Deadline, ResultsFile, loader_workers, unpack
 from benchmarks.levers.arms import arm_order, timed_as
 from benchmarks.levers.table import curve, table
 from benchmarks.levers.train import Setting, time_steps
+from benchmarks.workers import Result, Workers, quiet
 
 
 def time_arms(setting: Setting, arms: list[str], results: ResultsFile) -> None:
@@ -66,33 +58,32 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="a tiny model and four steps")
     given = parser.parse_args()
     deadline = Deadline(seconds=given.seconds, expected=2.0 * given.gpu_seconds)
-    workers = Workers(given.parallel)
-    unpack(given.archive, given.work)
-    results = ResultsFile(given.out / "levers.json", given.known, render=table)
-    results.write()
-    setting = Setting(
-        work=given.work.resolve(),
-        gpu_seconds=given.gpu_seconds,
-        timing={},
-        loader_workers=0 if given.small else loader_workers(given.parallel),
-        small=given.small,
-    )
-    arms = arm_order(given.arms)
-    # seed by seed, so that an interrupted study has whole seeds
-    names = [f"{arm}-{seed}" for seed in given.seeds for arm in arms]
-    wanted = [name for name in names if name not in results.cells]
-    alone = replace(setting, loader_workers=0 if given.small else loader_workers(1))
-    time_arms(alone, [name.rpartition("-")[0] for name in wanted], results)
-    failed = run_cells(
-        names,
-        setting,
-        results,
-        deadline,
-        workers=workers,
-        summary=summary,
-        logs=setting.work / "logs",
-    )
-    workers.close()
+    with Workers(given.parallel) as workers:
+        unpack(given.archive, given.work)
+        results = ResultsFile(given.out / "levers.json", given.known, render=table)
+        results.write()
+        setting = Setting(
+            work=given.work.resolve(),
+            gpu_seconds=given.gpu_seconds,
+            timing={},
+            loader_workers=0 if given.small else loader_workers(given.parallel),
+            small=given.small,
+        )
+        arms = arm_order(given.arms)
+        # seed by seed, so that an interrupted study has whole seeds
+        names = [f"{arm}-{seed}" for seed in given.seeds for arm in arms]
+        wanted = [name for name in names if name not in results.cells]
+        alone = replace(setting, loader_workers=0 if given.small else loader_workers(1))
+        time_arms(alone, [name.rpartition("-")[0] for name in wanted], results)
+        queue = CellQueue(
+            work=setting,
+            results=results,
+            deadline=deadline,
+            workers=workers,
+            summary=summary,
+            logs=setting.work / "logs",
+        )
+        failed = queue.run(names)
     print(table(results.cells))
     sys.exit(f"{len(failed)} cells failed: {', '.join(failed)}" if failed else 0)
 

@@ -61,17 +61,28 @@ heldout_share: 0.01
 
 
 def labelled_sentences(data: Path) -> Iterator[tuple[str, ...]]:
-    """The sentences of the tests of words: parts of speech, word alignments."""
-    for file in sorted((data / "eval" / "ud_pos").glob("*.tsv.xz")):
+    """The sentences of the tests of words, names and sentence pairs."""
+    tests = data / "eval"
+    tagged = ("ud_pos", "ner/wikiann", "ner/masakhaner", "ner/uner")
+    for file in (file for name in tagged for file in sorted((tests / name).glob("*.xz"))):
         words: list[str] = []
         for line in _lines(file):
             if line:
-                words.append(line.split("\t")[0])
+                words.append(_word(line))
             elif words:
                 yield (" ".join(words),)
                 words = []
-    for file in sorted((data / "eval" / "word_align" / "xlm-align").glob("*/test.*.xz")):
+    for file in sorted((tests / "word_align" / "xlm-align").glob("*/test.*.xz")):
         yield from ((line,) for line in _lines(file))
+    for file in sorted((tests / "nli" / "xnli").glob("*.xz")):
+        yield from ((cell,) for line in _lines(file) for cell in line.split("\t")[2:])
+
+
+def _word(line: str) -> str:
+    """The word of a line of a tagged file: `form TAB tag`, `word tag` or `de:word TAB tag`."""
+    word = line.replace(" ", "\t", 1).split("\t")[0]
+    prefix, _, rest = word.partition(":")
+    return rest if rest and len(prefix) == len("de") else word
 
 
 def _lines(file: Path) -> Iterator[str]:

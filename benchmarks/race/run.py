@@ -27,14 +27,22 @@ HERE = Path(__file__).parent
 CONTESTANTS: dict[str, list[str]] = {
     "rows: Trainer, default flags": ["trainer", "--input", "rows"],
     "rows: Trainer, best flags": ["trainer-best", "--input", "rows"],
+    "rows: Trainer, best flags, bf16 on a CPU": ["trainer-best", "--bf16", "--input", "rows"],
     "rows: Isoglot": ["isoglot", "--recipe", f"{HERE}/recipes/mlm.yaml"],
+    "rows: Isoglot, bf16 on a CPU": [
+        "isoglot", "--bf16", "--recipe", f"{HERE}/recipes/mlm.yaml"
+    ],
     "rows: Isoglot, deterministic": [
         "isoglot", "--deterministic", "--recipe", f"{HERE}/recipes/mlm.yaml"
     ],
     "pairs: Trainer, default flags": ["trainer", "--input", "pairs"],
     "pairs: Trainer, best flags": ["trainer-best", "--input", "pairs"],
     "pairs: Trainer, best flags, not compiled": ["trainer-best", "--eager", "--input", "pairs"],
+    "pairs: Trainer, best flags, bf16 on a CPU": ["trainer-best", "--bf16", "--input", "pairs"],
     "pairs: Isoglot": ["isoglot", "--recipe", f"{HERE}/recipes/tlm.yaml"],
+    "pairs: Isoglot, bf16 on a CPU": [
+        "isoglot", "--bf16", "--recipe", f"{HERE}/recipes/tlm.yaml"
+    ],
     "mix: ernie-m, first stage": ["isoglot", "--recipe", "ernie-m", "--stage", "0"],
     "mix: ernie-m, second stage": ["isoglot", "--recipe", "ernie-m", "--stage", "1"],
     "mix: ppa": ["isoglot", "--recipe", "ppa"],
@@ -155,6 +163,8 @@ def main() -> None:
         print("loss of one batch: Trainer's {:.5f}, Isoglot's {:.5f}".format(*losses))
         given.out.mkdir(parents=True, exist_ok=True)
         for name in CONTESTANTS:
+            if "on a CPU" in name and machine.on_gpu():
+                continue
             done = name in found and (not given.profile or kernels_file(given.out, name).is_file())
             if done or not chosen(name, given.only):
                 continue

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from benchmarks.alignment.sentences import essence, split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 MOST = {"novels": 60_000}
 LEAST_WORDS, MOST_WORDS = 3, 60
@@ -132,18 +132,18 @@ def kept(found: Iterable[str], forbidden: set[str]) -> Iterator[str]:
             yield sentence
 
 
-def write(data: Path, folder: Path) -> dict[str, int]:
-    """Write text and tests of all pairs; gives the number of lines of each file."""
+def write(data: Path, folder: Path, pairs: Sequence[str] = tuple(PAIRS)) -> dict[str, int]:
+    """Write text and tests of some pairs; gives the number of lines of each file."""
     counts = {}
-    for name, read in PAIRS.items():
-        text, tests = read(data)
+    for name in pairs:
+        text, tests = PAIRS[name](data)
         forbidden = {essence(side) for test in tests.values() for pair in test for side in pair}
         for code, found in text.items():
             counts[f"{name}/text/{code}.txt"] = _write(
                 folder / name / f"text/{code}.txt", kept(found, forbidden)
             )
-        for test, pairs in tests.items():
-            clean = ("\t".join(" ".join(side.split()) for side in pair) for pair in pairs)
+        for test, rows in tests.items():
+            clean = ("\t".join(" ".join(side.split()) for side in row) for row in rows)
             counts[f"{name}/test/{test}.tsv"] = _write(folder / name / f"test/{test}.tsv", clean)
     return counts
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+import benchmarks.claims as claims_package
 import pytest
-from benchmarks.claims.findings import Difference, Findings
+from benchmarks.cells import ResultsFile
+from benchmarks.claims import findings
+from benchmarks.claims.findings import Difference, Findings, check_steps
 from benchmarks.claims.table import ROWS, SMALL_ROWS, read_table
 
 from isoglot.recipe import load_recipe
@@ -17,7 +23,10 @@ T_95_FOR_5 = 2.7764451
 """97.5 % of Student's distribution with four degrees of freedom, from a printed table."""
 
 
-@pytest.mark.parametrize("name", TABLE.arms)
+ENCODERS = [name for name, arm in TABLE.arms.items() if not arm.is_translation]
+
+
+@pytest.mark.parametrize("name", ENCODERS)
 def test_every_arm_is_a_recipe_of_as_many_tokens(name: str) -> None:
     arm = TABLE.arms[name]
     steps = arm.steps(500)
@@ -25,6 +34,36 @@ def test_every_arm_is_a_recipe_of_as_many_tokens(name: str) -> None:
     assert recipe.batch.rows == (SMALL_ROWS if arm.small_steps else ROWS)
     tokens = steps * recipe.batch.rows * recipe.batch.row_length
     assert tokens == pytest.approx(500 * 256 * 256, rel=1e-3)
+
+
+def test_arms_of_translation_differ_in_the_objectives_of_their_first_stage_alone() -> None:
+    mass, gc = (
+        load_recipe(str(TABLE.arms[name].file), list(TABLE.arms[name].settings))
+        for name in ("unmt-mass", "unmt-gc")
+    )
+    assert (mass.model, mass.batch, mass.loss) == (gc.model, gc.batch, gc.loss)
+    assert [stage.steps for stage in mass.stages] == [stage.steps for stage in gc.stages]
+    assert [stage.optimizer for stage in mass.stages] == [stage.optimizer for stage in gc.stages]
+    assert mass.stages[1].streams == gc.stages[1].streams
+    first, own = (recipe.stages[0].streams["text"].objectives for recipe in (mass, gc))
+    assert (first, own) == (("mass",), ("mass", "cooccurrence"))
+
+
+def test_mixtures_of_contrast_differ_from_in_batch_mean_in_what_they_name() -> None:
+    base = TABLE.arms["in-batch-mean"]
+    told = load_recipe(str(base.file), list(base.settings))
+    for name in ENCODERS:
+        if name.startswith("c-"):
+            arm = TABLE.arms[name]
+            recipe = load_recipe(str(arm.file), list(arm.settings))
+            assert set(base.settings) < set(arm.settings), name
+            assert (recipe.optimizer, recipe.batch, recipe.loss) == (
+                told.optimizer,
+                told.batch,
+                told.loss,
+            )
+            shares = [stream.share for stream in recipe.stages[0].streams.values()]
+            assert sum(shares) == 1.0, name
 
 
 def test_a_queue_changes_the_candidates_alone() -> None:
@@ -57,17 +96,21 @@ def test_an_interval_by_hand() -> None:
     assert Difference(by_seed=(5.0, 5.1)).interval is None, "two seeds have none"
 
 
+SCORES = {name: kind for name, kind in TABLE.scores.items() if not kind.translation}
+
+
 def cells(**gains: dict[str, float]) -> dict[str, Any]:
     """Cells of some arms with three seeds; `gains` are what an arm has beyond 50."""
     found = {}
     for (arm, gain), seed in product(gains.items(), range(3)):
-        scores = {score: 50 + seed + 0.01 * seed + gain.get(score, 0.0) for score in TABLE.scores}
+        scores = {score: 50 + seed + 0.01 * seed + gain.get(score, 0.0) for score in SCORES}
         name = arm.replace("_", "-")
         found[f"{name}-{seed}"] = {"arm": name, "seed": seed, "start": "w", "scores": scores}
     return found
 
 
-ALL_BETTER = {name: -2.0 if kind.lower_is_better else 2.0 for name, kind in TABLE.scores.items()}
+ALL_BETTER = {name: -2.0 if kind.lower_is_better else 2.0 for name, kind in SCORES.items()}
+ALL_WORSE = {name: -value for name, value in ALL_BETTER.items()}
 
 
 def verdict(given: dict[str, Any], number: int = 0) -> str:
@@ -80,6 +123,8 @@ def test_verdicts() -> None:
     assert verdict(cells(control=nothing, tlm=ALL_BETTER)) == "holds"
     assert verdict(cells(control=nothing, tlm={"pos": 2.0})) == "holds in part"
     assert verdict(cells(control=nothing, tlm=nothing)) == "not seen at this size"
+    assert verdict(cells(control=nothing, tlm=ALL_WORSE)) == "the opposite"
+    assert verdict(cells(control=nothing, tlm={"pos": -2.0})) == "not seen at this size"
     against = ALL_BETTER | {"pos": -2.0}
     assert verdict(cells(control=nothing, tlm=against)) == "holds in part"
     two = {name: cell for name, cell in cells(control=nothing, tlm=ALL_BETTER).items()
@@ -97,9 +142,88 @@ def test_cells_of_other_checkpoints_are_not_paired() -> None:
     assert verdict(given) == "not run"
 
 
+def test_values_of_another_version_of_a_score_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = cells(control={}, tlm=ALL_BETTER)
+    scores = TABLE.scores | {"pos": replace(TABLE.scores["pos"], version=2)}
+    monkeypatch.setattr(findings, "read_table", lambda: replace(TABLE, scores=scores))
+    contrast = {"tlm": 1, "control": -1}
+    assert "pos" not in Findings(given, {}).differences(contrast), "these have version 1"
+    for name, cell in given.items():
+        if name != "tlm-2":
+            cell["versions"] = {"pos": 2}
+    found = Findings(given, {}).differences(contrast)
+    assert len(found["pos"].by_seed) == 2
+    assert len(found["ner"].by_seed) == 3, "which has one version"
+
+
+def test_results_of_other_steps_are_refused(tmp_path: Path) -> None:
+    files = [tmp_path / f"{steps}.json" for steps in (400, 500)]
+    for file in files:
+        file.write_text(json.dumps({"about": {"steps": int(file.stem)}, "cells": {}}))
+    check_steps([files[0], files[0]])
+    with pytest.raises(SystemExit, match="400, 500"):
+        check_steps(files)
+
+
+def test_claims_of_scores_of_their_own_are_shown_with_these_alone() -> None:
+    scores = {"multi30k_en_de": 5.0, "mass_perplexity": 60.0}
+    given = {
+        f"{arm}-{seed}": {
+            "arm": arm,
+            "seed": seed,
+            "start": "scratch",
+            "checkpoints": {},
+            "scores": {name: value + gain + seed for name, value in scores.items()},
+        }
+        for arm, gain in (("unmt-mass", 0.0), ("unmt-gc", 1.0))
+        for seed in range(3)
+    }
+    page = Findings(given, {}).page()
+    row = "| MASS and GC > MASS | **+1.0 [+1.0, +1.0]** | **-1.0 [-1.0, -1.0]** | 1, 1 of 2 |"
+    assert f"{row} holds in part |" in page
+    assert "| MLM-GC | It helps unsupervised translation. | holds in part | 3 |" in page
+    assert "| arm | trained with | seeds | Multi30k en-de |" in page
+
+
 def test_the_page_has_every_claim_and_only_what_was_run() -> None:
     page = Findings(cells(control={}, tlm=ALL_BETTER), {}).page()
     assert all(claim.claim in page for claim in TABLE.claims)
     assert "**+2.0 [+2.0, +2.0]**" in page
-    assert page.count("not run") >= len(TABLE.arms) - 2
+    assert "Arms that have not been run: " in page
+    assert all(f"`{arm}`" in page for arm in TABLE.arms if arm not in ("control", "tlm"))
+    assert "| control |" in page
+    assert "| exp1 |" not in page
     assert "| tlm |" in page
+
+
+RESULTS = sorted((Path(claims_package.__file__).parent / "results").glob("*.json"))
+ROOT = Path(__file__).parents[2]
+
+
+def stored(tmp_path: Path) -> ResultsFile:
+    """The results in benchmarks/claims/results."""
+    return ResultsFile(tmp_path / "none.json", RESULTS)
+
+
+def test_the_page_of_findings_is_that_of_the_stored_results(tmp_path: Path) -> None:
+    results = stored(tmp_path)
+    page = Findings(results.cells, results.about).page()
+    assert (ROOT / "docs" / "findings.md").read_text(encoding="utf-8") == page
+
+
+def test_the_numbers_of_the_readme_are_those_of_the_stored_results(tmp_path: Path) -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    values: dict[str, list[dict[str, float]]] = {}
+    for cell in stored(tmp_path).cells.values():
+        values.setdefault(cell["arm"], []).append(cell["scores"])
+    shown = {"control": "MLM, the control", "camlm": "CAMLM (ERNIE-M)", "in-batch-mean": "contrast"}
+    for arm, label in shown.items():
+        (row,) = (line for line in page.splitlines() if line.startswith(f"| {label}"))
+        told = [cell.strip(" *") for cell in row.split("|")[2:-1]]
+        for score, text in zip(
+            ("ntrex", "tatoeba", "aer_alone", "pos", "nli", "perplexity"), told, strict=True
+        ):
+            own = [one[score] for one in values[arm]]
+            assert text == f"{fmean(own):.1f} ± {stdev(own):.1f}", (arm, score)

@@ -6,11 +6,12 @@ import json
 import lzma
 import math
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.cells import ResultsFile
+from benchmarks.cells import Deadline, ResultsFile
 from benchmarks.claims import __main__ as program
 from benchmarks.claims import english
 from benchmarks.claims.checkpoints import (
@@ -21,7 +22,7 @@ from benchmarks.claims.checkpoints import (
 )
 from benchmarks.claims.findings import Findings
 from benchmarks.claims.table import DEFAULT, SCRATCH, read_table
-from benchmarks.claims.train import Setting, train_cell
+from benchmarks.claims.train import Setting, cell_folder, train_cell
 
 from isoglot.recipe import load_recipe
 
@@ -100,13 +101,72 @@ def test_names_in_settings_become_folders(tmp_path: Path) -> None:
     assert "model.num_layers=2" not in found, "the shape is the checkpoint's"
 
 
-def test_the_default_checkpoint_comes_first_and_others_last() -> None:
-    names = ["meta-kd-0", "gc-0", "control-0", "meta-scratch-0", "tlm-1"]
-    assert program.rounds(names) == [
-        ["control-0", "tlm-1"],
-        ["gc-0"],
-        ["meta-kd-0", "meta-scratch-0"],
-    ]
+def test_a_small_trial_has_its_own_layer_and_a_short_queue(tmp_path: Path) -> None:
+    small = setting(tmp_path)
+    assert "objectives.moco.layer=1" in small.settings_of(TABLE.arms["u-mid"], 3)
+    told = small.settings_of(TABLE.arms["queue-mean"], 3)
+    assert "objectives.moco.queue={size: 32, start: filled}" in told
+    usual = replace(small, small=False)
+    assert "objectives.moco.layer=4" in usual.settings_of(TABLE.arms["u-mid"], 3)
+    queue = load_recipe(
+        str(TABLE.arms["queue-mean"].file), usual.settings_of(TABLE.arms["queue-mean"], 3)
+    )
+    assert queue.objectives["moco"].queue.size == 16384  # type: ignore[attr-defined]
+
+
+def study(tmp_path: Path, **others: Any) -> program.Study:
+    """A call of two workers with a tiny model."""
+    told = {
+        "work": tmp_path,
+        "out": tmp_path / "out",
+        "known": [],
+        "steps": 3,
+        "stage0_steps": 4,
+        "loader_workers": 0,
+        "small": True,
+        "settings": [],
+    }
+    return program.Study(Namespace(**told | others))
+
+
+def test_what_cells_wait_for_and_what_they_cost(tmp_path: Path) -> None:
+    own = study(tmp_path, steps=500, stage0_steps=2000)
+    assert own.needs("control-0") == ["checkpoint-multilingual"]
+    assert own.needs("gc-output-1") == ["checkpoint-multilingual", "counts-gc"]
+    assert own.needs("meta-kd-0") == ["checkpoint-english"]
+    assert own.needs("meta-scratch-0") == []
+    assert own.needs("unmt-gc-0") == ["counts-unmt-gc"]
+    assert own.cost("control-0") == own.cost("ppa-0") == 1.0, "as many tokens in smaller steps"
+    assert own.cost("meta-scratch-0") == 2.0, "three times the steps, and the same scores"
+    assert own.cost("unmt-mass-0") > 2.0
+    assert own.cost("checkpoint-english") == own.cost("checkpoint-multilingual") / 2
+
+
+def test_what_a_folder_lacks_is_told_before_anything_is_trained(tmp_path: Path) -> None:
+    for name in ("corpus/manifest.json", *(f"tests/{part}/x" for part in program.TESTS)):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert program.missing_data(tmp_path, ["control", "gc", "meta-scratch"]) == []
+    found = {
+        name: program.missing_data(tmp_path, [name])
+        for name in ("k-both", "meta-dict", "meta-kd", "unmt-gc")
+    }
+    assert found == {
+        "k-both": ["corpus/knowledge"],
+        "meta-dict": ["english-corpus/manifest.json", "dictionaries"],
+        "meta-kd": ["english-corpus/manifest.json"],
+        "unmt-gc": ["unmt-en-de/corpus/manifest.json", "unmt-en-de/tests/"],
+    }
+    given: dict[str, Any] = {"parallel": 1, "trainings": None, "archives": []}
+    with pytest.raises(SystemExit, match="lacks corpus/knowledge"):
+        study(tmp_path, **given).run(["k-both-0"], Deadline(seconds=60.0))
+
+
+def test_other_steps_than_those_of_known_cells_end_the_call(tmp_path: Path) -> None:
+    old = write_results(tmp_path / "old.json", OLD, {"tlm-0": OLD_CELL})
+    study(tmp_path, known=[old])
+    with pytest.raises(SystemExit, match="earlier cells have 3 steps, these would have 5"):
+        study(tmp_path, known=[old], steps=5)
 
 
 def write_results(file: Path, about: dict[str, Any], cells: dict[str, Any]) -> Path:
@@ -147,25 +207,46 @@ def test_checkpoints_of_several_files_are_all_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [DEFAULT, "english"])
-def test_other_weights_than_those_of_known_cells_end_the_call(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
-) -> None:
-    weights = ["w"]
+def test_other_weights_than_those_of_known_cells_are_refused(tmp_path: Path, name: str) -> None:
+    def prepared(weights: str) -> dict[str, Any]:
+        trained = TrainedCheckpoint(model=tmp_path, fingerprint=weights)
+        machine = {"device": "cpu", "torch": "2"}
+        return {"trained": trained, "facts": dict(FACTS), "seconds": 1.0, "machine": machine}
 
-    def trained(*_: object, **__: object) -> tuple[TrainedCheckpoint, dict[str, Any]]:
-        return TrainedCheckpoint(model=tmp_path, fingerprint=weights[0]), dict(FACTS)
-
-    monkeypatch.setattr(program, "train_checkpoint", trained)
     old = write_results(tmp_path / "old.json", OLD, {"tlm-0": OLD_CELL})
-    results = ResultsFile(tmp_path / "claims.json", [old])
-    given = Namespace(work=tmp_path, stage0_steps=4, steps=3, small=True)
-    assert program.open_checkpoint(name, given, results).fingerprint == "w"
-    assert checkpoints_in(results.about)[name]["fingerprint"] == "w"
-    assert checkpoints_in(results.about)[DEFAULT]["fingerprint"] == "w", "of the old file"
-    assert "fingerprint" not in results.about
-    weights[0] = "others"
-    with pytest.raises(SystemExit, match="would not compare"):
-        program.open_checkpoint(name, given, results)
+    own = study(tmp_path, known=[old])
+    own.prepared(f"checkpoint-{name}", prepared("w"))
+    assert own.setting.checkpoints[name].fingerprint == "w"
+    about = ResultsFile(tmp_path / "out" / "claims.json").about
+    assert checkpoints_in(about)[name]["fingerprint"] == "w"
+    assert checkpoints_in(about)[DEFAULT]["fingerprint"] == "w", "of the old file"
+    assert "fingerprint" not in about
+    with pytest.raises(ValueError, match="would not compare"):
+        own.prepared(f"checkpoint-{name}", prepared("others"))
+
+
+def test_a_stopped_training_is_continued_and_a_failed_one_is_not(tmp_path: Path) -> None:
+    place = tmp_path / "cells" / "tlm-0"
+
+    def work(about: dict[str, Any], fault: BaseException | None = None) -> bool:
+        """Is something of an earlier call there?"""
+        with cell_folder(place, about) as folder:
+            was_there = (folder / "run").exists()
+            (folder / "run").touch()
+            if fault is not None:
+                raise fault
+        return was_there
+
+    with pytest.raises(SystemExit):
+        work({"steps": 3}, SystemExit("stopped by a signal"))
+    assert not work({"steps": 4}), "another training"
+    with pytest.raises(SystemExit):
+        work({"steps": 3}, SystemExit("stopped by a signal"))
+    assert work({"steps": 3})
+    assert not place.exists(), "it has been scored"
+    with pytest.raises(ValueError, match="not finite"):
+        work({"steps": 3}, ValueError("the loss is not finite"))
+    assert not place.exists()
 
 
 def meta_cells(weights: str = "e") -> dict[str, Any]:
