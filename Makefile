@@ -8,7 +8,7 @@ PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 
 .PHONY: help install demo test test-slow slow campaign ci checks lint types guard layers unit docs clean
 
 help:
-	@echo "make demo       train a small encoder on generated text, adapt it to a new language, show before and after (4 minutes)"
+	@echo "make demo       train a small encoder on generated text, adapt it to a new language, show before and after (3 minutes)"
 	@echo "make test       lint, types, layers and the quick tests (10 minutes)"
 	@echo "make test-slow  studies, learning checks, pages in a browser, then killed processes (make campaign) and speed (make guard)"
 	@echo "make docs       build the documentation site into site/"

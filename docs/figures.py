@@ -57,6 +57,7 @@ DRAWINGS = {
     "camlm": Drawing("parallel", {"camlm": {"rate": 0.4}}, PAIRS, "pairs/en-de", 24),
     "btmlm": Drawing("text", {"btmlm": {**MASKS, "pseudo_rate": 0.4}}, TEXT, "text/en", 22),
     "moco": Drawing("parallel", {"moco": {}}, PAIRS, "pairs/en-zh", 16),
+    "token_contrast": Drawing("parallel", {"token_contrast": {}}, PAIRS, "pairs/en-de", 16),
     "cooccurrence": Drawing("text", {"mlm": MASKS, "cooccurrence": {}}, TEXT, "text/de", 14),
     "distill": Drawing("text", {"mlm": MASKS, "distill": {}}, TEXT, "text/en", 22),
     "mass": Drawing("text", {"mass": {}}, TEXT, "text/en", 17, decoder=True),

@@ -42,9 +42,10 @@ def _xlmr(folder: Path) -> None:
     from isoglot.corpus.tokenization.build import TokenizerConfig
     from isoglot.corpus.tokenization.hf_tokenizer import save_hf_tokenizer
     from isoglot.corpus.tokenization.sentencepiece import to_hf_model, train_sentencepiece
+    from isoglot.corpus.tokenization.word_counts import count_words
 
     config = TokenizerConfig(vocab_size=700)
-    model = train_sentencepiece(_sentences(), config)
+    model = train_sentencepiece(count_words(_sentences()), config)
     save_hf_tokenizer(to_hf_model(model, "unigram", byte_fallback=True), folder, "NFC")
     _save(folder, XLMRobertaConfig, XLMRobertaForMaskedLM, max_position_embeddings=514)
 

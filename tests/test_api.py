@@ -3,12 +3,13 @@
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import isoglot
-from isoglot.adaptation.config import AdaptConfig
+from isoglot.adaptation.request import AdaptConfig
 from isoglot.errors import IsoglotError
 from isoglot.recipe import load_recipe
 
@@ -57,6 +58,12 @@ def test_adapt_takes_names_settings_or_a_file(monkeypatch, tmp_path):
     assert (asked[0].hours, asked[0].vocabulary) == (2, "keep")
     assert (asked[1].text, asked[1].heldout) == ({"sw": ("sw.txt",)}, 70)
     assert asked[2] == replace(asked[0], hours=3)
+    isoglot.adapt("models/mine", tmp_path, text={"sw": Path("sw.txt"), "en": [Path("a"), "b"]})
+    assert asked[3].text == {"sw": ("sw.txt",), "en": ("a", "b")}
+    wrong: Any = "sw.txt"
+    said = r"""text: 'sw.txt' names no language. Write text=\{"sw": "FILE"\}."""
+    with pytest.raises(IsoglotError, match=said):
+        isoglot.adapt("models/mine", tmp_path, text=wrong)
     with pytest.raises(IsoglotError, match=r"adapt has no setting 'hour': did you mean 'hours'\?"):
         isoglot.adapt("models/mine", tmp_path, text=text, hour=2)
 
@@ -80,3 +87,10 @@ def test_a_recipe_can_be_trained_by_path_or_value(corpus, tmp_path):
     assert second.model is not None
     weights = "model.safetensors"
     assert (first.model / weights).read_bytes() == (second.model / weights).read_bytes()
+
+
+def test_finetune_takes_one_name_as_well_as_several(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
+    with pytest.raises(IsoglotError, match="no such folder") as error:
+        isoglot.finetune(tmp_path, "xnli", tmp_path / "nothing", languages="sw")
+    assert "isoglot fetch xnli" in str(error.value)

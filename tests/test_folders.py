@@ -142,6 +142,23 @@ def test_a_run(asked):
         run_folder("done")
 
 
+def test_the_run_of_a_folder_of_adapt():
+    write("adapted/adapt.yaml", "adapted/run/recipe.yaml", "other/run/recipe.yaml")
+    assert run_folder("adapted") == Path("adapted/run")
+    with pytest.raises(IsoglotError, match="other is not a run"):
+        run_folder("other")
+    write("planned/adapt.yaml")
+    with pytest.raises(IsoglotError, match="planned is not a run"):
+        run_folder("planned")
+
+
+def test_a_misspelled_folder_is_answered_with_the_nearest_one(asked):
+    write("Encoder/config.json")
+    with pytest.raises(ModelError, match=r"\(404.*\)\. Did you mean 'Encoder'\? Give a Hugging"):
+        model_folder("Encodr")
+    assert asked == ["Encodr"]
+
+
 def test_a_corpus():
     assert corpus_folder("corpora/one") == Path("corpora/one")
     assert corpus_folder("corpora/bed") == Path("corpora/bed/corpus")

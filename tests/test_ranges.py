@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isoglot.alignment.config import AlignConfig
 from isoglot.batching.streams import STREAMS
 from isoglot.corpus.knowledge.extract import ExtractConfig
 from isoglot.corpus.knowledge.link.config import LinkConfig
@@ -21,6 +22,7 @@ from isoglot.evaluation.visualize import VisualizationConfig
 from isoglot.fetching.http import FetchConfig
 from isoglot.fetching.unpack import UnpackLimits
 from isoglot.finetuning.settings import FinetuneConfig, FinetuneRequest
+from isoglot.mining.config import MineConfig
 from isoglot.models.config import GenerationConfig
 from isoglot.objectives import OBJECTIVES, find_objective
 from isoglot.pretraining.config import Recipe
@@ -172,3 +174,21 @@ def test_ends_of_a_range() -> None:
     assert 1 not in Range(0, 1, below=True)
     not_a_number = float("nan")
     assert not_a_number not in Range(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "changed", "message"),
+    [
+        (
+            AlignConfig,
+            {"aligner": "simalign"},
+            "aligner must be one of transport, .*, not simalign",
+        ),
+        (AlignConfig, {"encode_type": "bf16"}, "encode_type must be one of float32, bfloat16"),
+        (MineConfig, {"strategy": "both"}, "strategy must be one of .*max.*, not both"),
+        (MineConfig, {"index": "annoy"}, "index must be one of auto, exact, faiss, not annoy"),
+    ],
+)
+def test_a_value_that_is_none_of_the_choices_is_refused(settings, changed, message):
+    with pytest.raises(RecipeError, match=message):
+        settings(**changed)

@@ -97,7 +97,7 @@ def test_recipes_and_settings_are_read_with_these_limits(tmp_path):
     with pytest.raises(RecipeError, match=r"a\.yaml has more than 100,000 values"):
         load_recipe(str(file))
     for text, message in (("&a [*a]", "an alias"), ("!!int abc", "'abc' cannot be read as int")):
-        with pytest.raises(RecipeError, match=rf"--set seed=.*: {message}"):
+        with pytest.raises(RecipeError, match=rf"^seed=.*: {message}"):
             load_recipe("tiny", [f"seed={text}"])
 
 
@@ -112,3 +112,13 @@ def test_nothing_else_reads_yaml():
         if "import yaml\n" in file.read_text("utf-8") or "from yaml" in file.read_text("utf-8")
     }
     assert users == {"yaml_text.py"}
+
+
+def test_a_file_of_a_similar_name_is_proposed(tmp_path):
+    (tmp_path / "prepare.yaml").write_text("a: 1\n", encoding="utf-8")
+    with pytest.raises(
+        RecipeError, match=r"prepare\.yml cannot .*; did you mean 'prepare\.yaml'\?"
+    ):
+        yaml_text.read(tmp_path / "prepare.yml")
+    with pytest.raises(RecipeError, match=r"No such file or directory\.$"):
+        yaml_text.read(tmp_path / "none/other.yml")

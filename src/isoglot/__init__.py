@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from isoglot.alignment.align import align
     from isoglot.alignment.config import AlignConfig
-    from isoglot.api import estimate, estimate_memory, prepare, pretrain
+    from isoglot.api import adapt, estimate, estimate_memory, prepare, pretrain
     from isoglot.corpus import Corpus
     from isoglot.corpus.reading.reader import Reader
     from isoglot.errors import IsoglotError
@@ -98,6 +98,7 @@ __all__ = [
     "Reader",
     "Results",
     "Task",
+    "adapt",
     "align",
     "estimate",
     "estimate_memory",

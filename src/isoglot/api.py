@@ -10,19 +10,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from isoglot.argument_names import public
 from isoglot.errors import RecipeError, nearest
 from isoglot.folders import RUNS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console
 
-    from isoglot.adaptation.config import AdaptConfig
+    from isoglot.adaptation.request import AdaptConfig
     from isoglot.adaptation.run import AdaptOutcome
     from isoglot.corpus import Corpus, Manifest
     from isoglot.corpus.engine.runner import Progress, Timings
@@ -33,13 +35,17 @@ if TYPE_CHECKING:
     from isoglot.pretraining.run import Outcome
     from isoglot.pretraining.train_step import StepResult
 
+    Names = str | Path | Sequence[str | Path]
+    """One name of data, or several."""
 
+
+@public
 def adapt(
     encoder: str | Path | AdaptConfig,
     out: str | Path = "adapted",
     *,
-    text: Mapping[str, str | Sequence[str]] | None = None,
-    pairs: Mapping[str, str | Sequence[str]] | None = None,
+    text: Mapping[str, Names] | None = None,
+    pairs: Mapping[str, Names] | None = None,
     dry_run: bool = False,
     push_to_hub: str | None = None,
     console: Console | None = None,
@@ -83,12 +89,11 @@ def adapt(
 
 def _adapt_config(
     encoder: str | Path | AdaptConfig,
-    data: Mapping[str, Mapping[str, str | Sequence[str]] | None],
+    data: Mapping[str, Mapping[str, Names] | None],
     settings: Mapping[str, Any],
 ) -> AdaptConfig:
     """The settings of an adaptation: given, read from a file, or made from names; then changed."""
-    from isoglot.adaptation.config import AdaptConfig
-    from isoglot.adaptation.request import load_request
+    from isoglot.adaptation.request import AdaptConfig, load_request
 
     known = [one.name for one in fields(AdaptConfig)]
     for name in settings:
@@ -96,11 +101,15 @@ def _adapt_config(
             raise RecipeError(f"adapt has no setting {name!r}: {nearest(name, known)}")
     changes = dict(settings)
     for kind, named in data.items():
-        if named is not None:
-            changes[kind] = {
-                code: (one,) if isinstance(one, str) else tuple(map(str, one))
-                for code, one in named.items()
-            }
+        if named is None:
+            continue
+        if not isinstance(named, Mapping):
+            example = '{"en-sw": "FILE"}' if kind == "pairs" else '{"sw": "FILE"}'
+            raise RecipeError(f"{kind}: {named!r:.80} names no language. Write {kind}={example}.")
+        changes[kind] = {
+            code: (str(one),) if isinstance(one, str | Path) else tuple(map(str, one))
+            for code, one in named.items()
+        }
     if isinstance(encoder, AdaptConfig):
         return replace(encoder, **changes)
     if Path(encoder).suffix in (".yaml", ".yml"):
@@ -108,6 +117,7 @@ def _adapt_config(
     return AdaptConfig(encoder=str(encoder), **changes)
 
 
+@public
 def prepare(
     file: str | Path | PrepareConfig,
     out: str | Path,
@@ -159,6 +169,7 @@ def prepare(
     )
 
 
+@public
 def pretrain(
     recipe: str | Path | Recipe,
     corpus: str | Path | Corpus | None = None,
@@ -212,6 +223,7 @@ def pretrain(
     )
 
 
+@public
 def estimate(
     recipe: str | Path | Recipe,
     corpus: str | Path | Corpus | None = None,
@@ -242,6 +254,7 @@ def estimate(
     return estimate_run(loaded, opened, console, hours=hours, folder=folder)
 
 
+@public
 def estimate_memory(
     recipe: str | Path | Recipe,
     corpus: str | Path | Corpus | None = None,

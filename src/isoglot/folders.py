@@ -1,7 +1,7 @@
 """What a user may write for a model, a run, a corpus or a tokenizer, and the folder that it names.
 
 model      a Hugging Face folder (config.json), a run (its model/), or a Hugging Face hub name
-run        the folder of a pre-training run, or its model/
+run        the folder of a pre-training run, its model/, or a folder of `isoglot adapt` (its run/)
 corpus     a prepared corpus, or a folder with exactly one of them in it
 tokenizer  a folder with tokenizer.json, a corpus, a run, or a name on the hub
 
@@ -21,6 +21,7 @@ from isoglot.errors import CorpusError, IsoglotError, ModelError, nearest
 RUNS = "runs"
 """Folder of runs, relative to where commands run."""
 _MODEL = "model"
+_ADAPT_REQUEST, _ADAPT_RUN = "adapt.yaml", "run"
 _CONFIG, _MANIFEST, _TOKENIZER = "config.json", "manifest.json", "tokenizer"
 _RUN_FILES = ("recipe.yaml", "metrics.jsonl", "checkpoints")
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.*", "*.model")
@@ -58,11 +59,13 @@ def find_model(name: str | Path) -> Path | None:
 
 
 def run_folder(name: str | Path) -> Path:
-    """The folder of a run, which may be named by its model/ too."""
+    """The folder of a run, which may be named by its model/ or by the folder of `adapt` too."""
     path = _path(name)
     for folder in (path, *([path.parent] if path.name == _MODEL else [])):
         if _is_run(folder):
             return folder
+    if (path / _ADAPT_REQUEST).is_file() and _is_run(path / _ADAPT_RUN):
+        return path / _ADAPT_RUN
     if path.is_dir():
         raise IsoglotError(
             f"{path} is not a run: it has neither of {', '.join(_RUN_FILES)}. Give the folder that "
@@ -240,7 +243,9 @@ def _fetch(name: str) -> Path:
         if isinstance(cached, str):
             return Path(cached).parent
         reason = str(error).strip().split("\n")[0].rstrip(".")
+        near = nearest(name, [folder.name for folder in _folders_in(Path())])
+        hint = f" D{near[1:]}" if near.endswith("?") else ""  # did you mean ...?
         raise ModelError(
             f"There is no folder {name} here, and the Hugging Face hub does not give a model of "
-            f"that name ({reason}). {_ACCEPTED}"
+            f"that name ({reason}).{hint} {_ACCEPTED}"
         ) from error

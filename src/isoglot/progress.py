@@ -46,11 +46,14 @@ class _Cut(ProgressColumn):
         return Text(text or "", no_wrap=True, overflow="ellipsis")
 
 
-def progress_bars(console: Console, *, counts: bool = False, size: bool = False) -> Progress:
+def progress_bars(
+    console: Console, *, counts: bool = False, size: bool = False, time_left: bool = True
+) -> Progress:
     """Bars for tasks with an optional field `status`, as wide as the terminal allows.
 
     With `counts` they show steps done of all steps, with `size` bytes of all bytes and bytes a
-    second, otherwise percent.
+    second, otherwise percent. Without `time_left` they show none: they are a part of something
+    that shows its own.
     """
     columns: list[ProgressColumn] = [_Cut("description")]
     if console.width >= _BAR:
@@ -62,8 +65,10 @@ def progress_bars(console: Console, *, counts: bool = False, size: bool = False)
         columns.append(TransferSpeedColumn())
     if console.width >= _ELAPSED:
         columns.append(TimeElapsedColumn())
-    time_left = TimeRemainingColumn(table_column=Column(no_wrap=True))
-    columns += [time_left, TextColumn("left"), _Cut("status")]
+    if time_left:
+        remaining = TimeRemainingColumn(table_column=Column(no_wrap=True))
+        columns += [remaining, TextColumn("left")]
+    columns.append(_Cut("status"))
     return Progress(*columns, console=console, disable=not console.is_terminal)
 
 

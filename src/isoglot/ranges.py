@@ -12,7 +12,7 @@ import math
 import typing
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from typing_extensions import override
 
@@ -83,6 +83,16 @@ def check_ranges(settings: Any) -> None:
         fault = out_of_range(getattr(settings, name), kind)
         if fault:
             raise RecipeError(f"{name} {fault}")
+
+
+def check_choices(settings: Any) -> None:
+    """Raise for the first setting that has none of the values that its `Literal` names."""
+    settings_class: Any = type(settings)
+    for name, kind in types_of(settings_class).items():
+        choices = typing.get_args(kind) if typing.get_origin(kind) is Literal else ()
+        value = getattr(settings, name)
+        if choices and value not in choices:
+            raise RecipeError(f"{name} must be one of {', '.join(map(str, choices))}, not {value}")
 
 
 @cache

@@ -9,6 +9,7 @@ of a file are limited.
 
 from __future__ import annotations
 
+import difflib
 import re
 import sys
 from dataclasses import dataclass, field
@@ -89,10 +90,23 @@ def read(path: Path) -> tuple[Any, dict[Key, str]]:
             )
         text = content.decode("utf-8")
     except OSError as error:
-        raise RecipeError(f"{path} cannot be read: {error.strerror}.") from error
+        raise RecipeError(f"{path} cannot be read: {error.strerror}{_near(path)}") from error
     except UnicodeDecodeError as error:
         raise RecipeError(f"{path} cannot be read: it is not UTF-8 text.") from error
     return parse(text, str(path))
+
+
+def _near(path: Path) -> str:
+    """The end of a sentence on a file that cannot be read: a YAML file of a similar name."""
+    try:
+        files = [] if path.exists() else [one.name for one in path.parent.glob("*.y*ml")]
+    except OSError:
+        files = []
+    # without their endings: .yaml alone makes two names similar
+    stems = {name.rpartition(".")[0]: name for name in files}
+    for stem in difflib.get_close_matches(path.stem, stems, n=1, cutoff=0.6):
+        return f"; did you mean {stems[stem]!r}?"
+    return "."
 
 
 def parse(text: str, name: str, *, lines: bool = True) -> tuple[Any, dict[Key, str]]:

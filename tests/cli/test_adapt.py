@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from isoglot.adaptation.config import AdaptConfig
+from isoglot.adaptation.request import AdaptConfig
 from isoglot.adaptation.run import AdaptOutcome
 from tests.adaptation.given import Given, make_given
 from tests.adaptation.knowledge_tables import write_tables
-from tests.adaptation.test_card import SCORES
+from tests.adaptation.test_export import SCORES
 
 
 @pytest.fixture(scope="module")
@@ -301,7 +301,7 @@ def test_a_full_disk(isoglot, files, monkeypatch):
 @pytest.mark.slow
 def test_the_plan_and_how_it_is_given_back(isoglot, files, monkeypatch):
     """Facts, then a plan with reasons; the same command uses it; another one plans anew."""
-    monkeypatch.setattr("isoglot.adaptation.measure._TRIAL_SECONDS", 1.0)
+    monkeypatch.setattr("isoglot.adaptation.resources._TRIAL_SECONDS", 1.0)
     command = ("adapt", "models/mine", *TEXT, "--pairs", "en-sw=en-sw.tsv", "--heldout", "40")
     said = isoglot(*command, "--dry-run")
     assert said.code == 0, said.err

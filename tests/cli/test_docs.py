@@ -260,6 +260,14 @@ def test_files_that_a_page_names_exist(page):
     assert [file for file in files if not (ROOT / "src/isoglot" / file).exists()] == []
 
 
+def test_files_that_the_design_follows_exist():
+    text = (ROOT / "docs/design.md").read_text(encoding="utf-8")
+    files = set(re.findall(r"`([\w/]+\.py)`", text))
+    known = [f"/{path.relative_to(ROOT)}" for path in ROOT.glob("[st]*/**/*.py")]
+    assert len(files) > 60
+    assert [file for file in files if not any(one.endswith(f"/{file}") for one in known)] == []
+
+
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
@@ -287,3 +295,13 @@ def test_the_task_of_tasks_md(tmp_path):
     (example_read,) = task.read(split)
     assert (split.language, split.name, example_read.label) == ("sw", "test", "hours")
     assert task.score([example_read], ["hours"], "sw") == {"accuracy": 1.0}
+
+
+def test_no_page_has_a_placeholder():
+    """`NUMBER_HERE` stood for a measurement in a page for a while."""
+    found = {
+        page.name: words
+        for page in (*PAGES, ROOT / "README.md")
+        if (words := re.findall(r"\b[A-Z]+_HERE\b|\bTODO\b|\bFIXME\b", page.read_text("utf-8")))
+    }
+    assert not found

@@ -74,6 +74,19 @@ def test_a_task_without_the_languages_asked_for_is_in_the_table_too(isoglot, mod
     assert "mlama     –          not in the languages asked for" in said.out
 
 
+def test_languages_without_data_are_told_and_unknown_codes_refused(isoglot, model, data):
+    asked = ["evaluate", model, "-t", "tatoeba", "-d", data, "--languages"]
+    said = isoglot(*asked, "sw,yo")
+    assert said.code == 0, said.err
+    assert said.err.count("note: there are no data of yo, only of sw-en.") == 1
+    refused = isoglot(*asked, "sw,xx")
+    assert refused.code == 1
+    assert "'xx' is the code of no language" in refused.err
+    pairs = data / "tatoeba/swh-eng.tsv"
+    said = isoglot("evaluate", model, "--pairs", pairs, "--languages", "sw,yo", "-o", "r.json")
+    assert "note: there are no data of yo, only of sw-en." in said.err
+
+
 def test_only_the_languages_asked_for_are_printed_and_averaged(isoglot, model, data):
     pairs = "\n".join(f"{a}\t{b}" for a, b in zip(words("aa"), words("bb")[::-1], strict=True))
     (data / "tatoeba/deu-eng.tsv").write_text(pairs, encoding="utf-8")
@@ -224,6 +237,12 @@ def test_results_go_to_a_file_to_a_folder_or_to_the_run(tmp_path, monkeypatch):
         (place / "config.json").write_text("{}")
         (place / "recipe.yaml").write_text("")
     assert results_file(None, model) == Path("results/mine/results.json")
+    for name in ("adapted", "other"):  # two folders of `adapt` have files of their own
+        (tmp_path / name / "model").mkdir(parents=True)
+        file = Path("results", name, "results.json")
+        assert results_file(None, Path(name, "model")) == file
+    (tmp_path / "model").mkdir()
+    assert results_file(None, Path("model")) == Path("results/model/results.json")
     monkeypatch.chdir(model)
     assert results_file(None, Path()) == Path("results/mine/results.json")
     assert results_file(None, Path("org/name")) == Path("results/org/name/results.json")
@@ -265,7 +284,8 @@ def test_language_embeddings_long_texts_and_weights_are_told(isoglot, corpus, wo
     torch.nn.init.normal_(encoder.languages.weight, std=3.0)
     folder = workdir / "m"
     export_encoder(encoder, folder, tokenizer_folder=corpus.tokenizer_folder, card="")
-    pairs = [f"{a}\t{b}" for a, b in zip(words("aa")[:30], words("bb")[:30], strict=True)]
+    # a side repeats the other: a random model finds it, unless embeddings differ by language
+    pairs = [f"{word}\t{word} {word}" for word in words("aa")[:30]]
     pairs[3] = " ".join(words("aa")) + "\tlo"
     (workdir / "aa-bb.tsv").write_text("\n".join(pairs), encoding="utf-8")
     scores = []

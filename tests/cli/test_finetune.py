@@ -91,6 +91,7 @@ def test_evaluate_has_what_its_messages_advise(isoglot, encoder):
         (["--train-on", "xnly"], "did you mean 'xnli'"),
         (["--source", "eo"], "no training data in 'eo'"),
         (["--languages", "eo"], "nothing to score in eo"),
+        (["--languages", "sw,xx"], "'xx' is the code of no language"),
         (["--train-languages", "en"], "only with the scenario translate-train-all or pooled"),
     ],
 )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import typer
@@ -64,6 +66,35 @@ def test_every_option_has_help(isoglot):
         assert command.help, name
         for parameter in command.params:
             assert getattr(parameter, "help", None), (name, parameter.name)
+
+
+def test_commands_have_the_options_that_an_example_shows(isoglot):
+    isoglot("--help")  # registers the commands
+    top = typer.main.get_command(app)
+    shown = 0
+    for name, command in every_command(top):
+        commands = re.findall(r"^ +.+", command.epilog or "", flags=re.MULTILINE)
+        assert max(map(len, commands), default=0) <= 78, "a folded command cannot be copied"
+        text = re.sub(r"\\\n", " ", command.epilog or "")
+        for line in re.findall(r"^ +(?:torchrun .* -m )?isoglot (.+)", text, flags=re.MULTILINE):
+            words = shlex.split(line)
+            known: Any = top
+            while hasattr(known, "commands"):
+                known = known.commands[words.pop(0)]
+            options = {one for it in known.params for one in (*it.opts, *it.secondary_opts)}
+            assert {word for word in words if re.match("--?[a-z]", word)} <= options, (name, line)
+            shown += 1
+    assert shown > 40
+
+
+def test_square_brackets_of_a_help_text_are_printed(isoglot):
+    """Rich takes `isoglot[explore]` for its own markup, and prints `isoglot`."""
+    isoglot("--help")  # registers the commands
+    for name, command in every_command(typer.main.get_command(app)):
+        texts = [command.help or "", *(getattr(one, "help", "") or "" for one in command.params)]
+        said = isoglot(*name, "--help").out
+        for bracket in re.findall(r"\[[a-z]+\]", " ".join(texts)):
+            assert bracket in said, (name, bracket)
 
 
 def test_the_version(isoglot):

@@ -26,6 +26,9 @@ def test_from_raw_text_to_scores(isoglot, raw):
         line.split()[:2] == ["text", "aa"] and "blank" in line for line in said.out.splitlines()
     )
     assert said.out.endswith("corpus: corpus\n")
+    assert "nothing was left to do" not in said.out
+    again = isoglot("prepare", "prepare.yaml", "-o", "corpus")
+    assert "\nFiles and settings have not changed: nothing was left to do.\n" in again.out
 
     said = isoglot("pretrain", "few.yaml", "--corpus", "corpus")
     assert said.code == 0
@@ -113,6 +116,20 @@ def test_settings_of_the_command_line_reach_the_run(isoglot, raw):
     assert said.code == 0
     assert said.out.startswith("4 steps, "), "more than the recipe wants: there is nothing to do"
     assert said.out.endswith("model: here/model\n")
+
+
+def test_a_stream_without_data_is_told_how_to_be_taken_out(isoglot, raw):
+    prepare = (raw / "prepare.yaml").read_text("utf-8")
+    start, end = prepare.index("  pairs:\n"), prepare.index("tokenizer:")
+    (raw / "text.yaml").write_text(prepare[:start] + prepare[end:], encoding="utf-8")
+    isoglot("prepare", "text.yaml", "-o", "corpus")
+    run = ("pretrain", "few.yaml", "--corpus", "corpus")
+    said = isoglot(*run)
+    assert said.code == 1
+    remedy = "--set stages.0.streams.parallel=null"
+    assert f"Add one to the prepare file, or take the stream out: {remedy}." in said.err
+    said = isoglot(*run, *remedy.split())
+    assert said.code == 0, said.err
 
 
 def test_language_embeddings_go_on_and_are_used_in_scores(isoglot, raw):

@@ -99,6 +99,12 @@ def test_once_prints_a_frame_and_ends(folder, monkeypatch, capsys):
         main()
     assert ended.value.code == 1
     assert "is not a run" in capsys.readouterr().err
+    # the folder of `isoglot adapt` has its run in run/
+    (folder.parent / "adapt.yaml").touch()
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert f" {folder.parent.name} " in capsys.readouterr().out
 
 
 def test_watching_needs_no_torch(folder):

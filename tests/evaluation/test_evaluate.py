@@ -210,6 +210,18 @@ def test_tasks_of_your_own_with_pairs_and_without_a_file(folder, data, tmp_path)
         evaluate(folder)
 
 
+def test_languages_that_no_task_has_are_told_once(folder, data):
+    told: list[str] = []
+    tasks = ["tatoeba", "alignment"]
+    found = evaluate(folder, tasks, data, languages=["sw", "de", "yo"], note=told.append)
+    assert {score.language for score in found.scores} == {"de-en", "sw-en"}
+    assert [said for said in told if "no data" in said] == [
+        "there are no data of yo, only of de-en, sw-en."
+    ]
+    with pytest.raises(IsoglotError, match="'xx' is the code of no language"):
+        evaluate(folder, tasks, data, languages=["sw", "xx"])
+
+
 def test_languages_choose_files_of_pairs_too(folder, tmp_path):
     files = [tmp_path / f"{name}.tsv" for name in ("deu-eng", "en-sw", "de-fr", "en-be-tarask")]
     for file in files:
@@ -222,6 +234,9 @@ def test_languages_choose_files_of_pairs_too(folder, tmp_path):
     assert scored() == {"de-en", "en-sw", "de-fr", "en-be_tarask"}
     assert scored("de") == scored("deu") == {"de-en"}
     assert scored("de", "fra") == {"de-en", "de-fr"}
+    # one file and one language need no list
+    alone = evaluate(folder, pairs=str(files[1]), languages="sw")
+    assert {score.language for score in alone.scores} == {"en-sw"}
     assert scored("be-tarask", "sw-en") == {"en-be_tarask", "en-sw"}
     with pytest.raises(CorpusError, match=r"none of the files of pairs .*deu-eng\.tsv"):
         scored("tr")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from isoglot.errors import CorpusError
@@ -109,6 +111,20 @@ def test_verses_of_the_bible(data_folder, tmp_path):
     link.symlink_to(source)
     with pytest.raises(CorpusError, match=r"column 1 has ids \(GEN\.1\.1\)"):
         read_pairs([link], 5)
+
+
+def test_languages_may_stand_before_a_file(tmp_path):
+    file = tmp_path / "dev.tsv"
+    file.write_text("one\tmoja\ntwo\tmbili\n", encoding="utf-8")
+    assert read_pairs([Path(f"eng-sw={file}")], 9) == {"en-sw": (["one", "two"], ["moja", "mbili"])}
+    with pytest.raises(CorpusError, match=f"or say them: en-de={file}."):
+        read_pairs([file], 9)
+    with pytest.raises(CorpusError, match=r"there is no such file; did you mean 'dev.tsv'\?"):
+        read_pairs([Path(f"en-sw={tmp_path}/def.tsv")], 9)
+    strange = tmp_path / "en-sw=x.tsv"  # the name of a file that exists is taken as it is
+    file.rename(strange)
+    with pytest.raises(CorpusError, match="name the file after"):
+        read_pairs([strange], 9)
 
 
 @pytest.mark.parametrize(

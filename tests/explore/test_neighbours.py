@@ -219,6 +219,16 @@ def test_what_cannot_be_opened_is_a_sentence(models, names, options, said):
         open_session([name.format(models[0]) for name in names], **options)
 
 
+def test_the_languages_of_a_file_of_pairs_may_stand_before_it(models, tmp_path):
+    file = tmp_path / "dev.tsv"
+    file.write_text("cat\tpaka\n", "utf-8")
+    assert open_session([models[0]], pairs=[f"en-sw={file}"]).pairs == {
+        "en-sw": (["cat"], ["paka"])
+    }
+    with pytest.raises(IsoglotError, match=r"did you mean 'dev.tsv'\?"):
+        open_session([models[0]], pairs=[f"en-sw={tmp_path}/def.tsv"])
+
+
 def test_a_dictionary_with_tabs_or_spaces(models, tmp_path):
     file = tmp_path / "en-sw.0-5000.txt"
     file.write_text("cat\tpaka\nbig dog\tmbwa\nhouse nyumba\nthree word line\n\n", "utf-8")

@@ -117,7 +117,7 @@ def test_what_cannot_be_exported_is_refused(run, tmp_path):
     with pytest.raises(IsoglotError, match="is a transformers folder already"):
         export_model(run / "model", tmp_path / "out", console=quiet)
     sentences = ExportOptions(formats=("sentence-transformers",))
-    with pytest.raises(IsoglotError, match="name the folder to write, --to"):
+    with pytest.raises(IsoglotError, match="name the folder to write, `to`"):
         export_model(run / "model", config=sentences, console=quiet)
     with pytest.raises(IsoglotError, match="did you mean 'onnx'"):
         ExportOptions(formats=("onxn",))  # type: ignore[arg-type]

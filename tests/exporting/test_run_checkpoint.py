@@ -117,10 +117,10 @@ def test_a_damaged_newest_checkpoint_is_passed_over(copied):
 def test_what_is_not_there_is_said(copied, corpus, tmp_path):
     quiet = Console(quiet=True)
     best, last = steps(copied)
-    with pytest.raises(CheckpointError, match=f"Give --checkpoint one of: {best}, {last}"):
+    with pytest.raises(CheckpointError, match=f"Give `checkpoint` one of: {best}, {last}"):
         export_model(copied, checkpoint=7, console=quiet)
     (copied / "corpus/manifest.json").rename(copied / "manifest.kept")
-    with pytest.raises(CorpusError, match=r"does not know its corpus.*--corpus FOLDER"):
+    with pytest.raises(CorpusError, match=r"does not know its corpus.*corpus=FOLDER"):
         export_model(copied, console=quiet)
     # as a run of an earlier version
     done = export_model(copied, corpus=corpus.folder, checkpoint="best", console=quiet)

@@ -98,7 +98,7 @@ def test_a_file_that_the_publisher_changed_is_refused_until_update(server, confi
     (tmp_path / EN).unlink()
     new = {"T.en-sw.en": b"uno\n", "T.en-sw.sw": b"moja\n"}
     server.host(PATH, zip_of(new))
-    with pytest.raises(FetchError, match=r"publisher has changed the file .* Add --update"):
+    with pytest.raises(FetchError, match=r"publisher has changed the file .* Add update=True"):
         fetch(NAME, tmp_path, config=config, announce=quiet)
     fetched = fetch(NAME, tmp_path, config=config, announce=quiet, update=True)
     assert fetched.files[0].read_text() == "uno\n"
@@ -215,7 +215,7 @@ def test_a_killed_process_is_continued(server, tmp_path):
 
 def test_what_has_to_be_obtained_by_hand(config, tmp_path):
     folder = tmp_path / "new"
-    known = {"conll": "NIST", "cls": "zenodo", "retrieval": "--pairs", "hf:": "hf:OWNER"}
+    known = {"conll": "NIST", "cls": "zenodo", "retrieval": "pairs=en-sw", "hf:": "hf:OWNER"}
     for name, word in known.items():
         with pytest.raises(FetchError, match=rf"{name}.* .*{word}"):
             fetch(name, folder, config=config, announce=quiet)

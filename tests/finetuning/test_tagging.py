@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import logging
+
 import torch
 from hypothesis import HealthCheck, given
 from hypothesis import settings as options
@@ -63,3 +65,19 @@ def test_a_word_that_the_tokenizer_makes_nothing_of_is_outside(folder, settings)
     (said,) = head.decode([example], pieces, [(always,)])
     assert len(said) == 3
     assert said[0] == said[2] == "B-LOC"
+
+
+def test_a_sentence_that_is_split_is_no_warning_of_transformers(folder, settings):
+    """Its tokenizer warns once of more tokens than positions: "will result in indexing errors"."""
+    head = TokenClassificationHead(folder, settings, TAGS)
+    head.tokenizer.model_max_length = settings.max_length
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("transformers")
+    logger.addHandler(handler)
+    try:
+        head.windows(tagged([200]), training=True)
+    finally:
+        logger.removeHandler(handler)
+    assert said == []

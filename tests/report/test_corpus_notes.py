@@ -41,6 +41,11 @@ def test_a_language_that_loses_most_of_its_records():
     assert corpus_notes(manifest(dropped={"script": 40, "too short": 10})) == []
 
 
+def test_text_that_is_not_utf_8_gets_its_remedy():
+    (note,) = corpus_notes(manifest(dropped={"encoding": 72}))
+    assert "iconv -f ISO-8859-1 -t UTF-8 FILE > NEW." in note
+
+
 def test_blank_lines_are_no_loss():
     assert corpus_notes(manifest(dropped={"blank": 60, "script": 20})) == []
     (note,) = corpus_notes(manifest(dropped={"blank": 60, "script": 21}))

@@ -10,6 +10,7 @@ from isoglot.report.inputs import (
     ReportError,
     group_by_name,
     parse_named_folder,
+    parse_named_folders,
     read_results,
     read_visualizations,
 )
@@ -86,3 +87,19 @@ def test_visualizations_belong_to_their_results_file(tmp_path):
     groups = group_by_name([parse_named_folder(str(tmp_path / "run"))])
     with pytest.raises(ReportError, match="of other weights than"):
         read_visualizations(groups, read_results(groups))
+
+
+def test_a_folder_of_folders_stands_for_all_in_it(tmp_path):
+    for place in ("results/a/results.json", "results/b/results.json", "sw/run/metrics.jsonl"):
+        (tmp_path / place).parent.mkdir(parents=True)
+        (tmp_path / place).touch()
+    (tmp_path / "results/empty").mkdir()
+
+    def named(argument: str) -> list[tuple[str, Path]]:
+        return [(one.name, one.path.relative_to(tmp_path)) for one in parse_named_folders(argument)]
+
+    assert named(f"{tmp_path}/results") == [("a", Path("results/a")), ("b", Path("results/b"))]
+    assert named(f"{tmp_path}/results/a") == [("a", Path("results/a"))]
+    assert named(f"x={tmp_path}/results/a") == [("x", Path("results/a"))]
+    assert named(f"{tmp_path}/sw") == [("sw", Path("sw/run"))], "what adapt writes"
+    assert named(f"{tmp_path}/results/empty") == [("empty", Path("results/empty"))]

@@ -32,9 +32,14 @@ def test_the_table_of_runs_has_packing_speed_and_held_out_means(run):
         column.text: number.value for column, number in zip(table.columns, numbers, strict=True)
     }
     assert head.text == "a"
-    assert shown == pytest.approx(
-        {"steps": 0.004, "tokens": 0.00034, "packing": 85, "speed": 2, "mlm": 7}
-    )
+    assert shown == pytest.approx({"steps": 4, "tokens": 340, "packing": 85, "speed": 2, "mlm": 7})
+    assert [column.note for column in table.columns[:2]] == ["", ""], "short runs are not 0.0"
+    long = run("b", steps([90] * 2000))
+    both = [parse_named_folder(str(one)) for one in (folder, long)]
+    table = training_table(read_runs(group_by_name(both)))
+    assert table is not None
+    assert [column.note for column in table.columns[:2]] == ["thousands", "thousands"]
+    assert [numbers[1].value for _, numbers in table.rows] == [0.34, 180.0]
     (folder / "recipe.yaml").write_text("batch: {rows: two}\n", encoding="utf-8")
     with pytest.raises(ReportError, match=r"recipe.yaml: has no batch.rows"):
         read_runs(group_by_name([parse_named_folder(str(folder))]))

@@ -58,7 +58,7 @@ def test_a_study_end_to_end_and_what_is_finished_is_not_run_again(study, corpus,
     table = run_study(study, tmp_path, lambda _: corpus.folder, console)
     lines = [line for line in out.getvalue().splitlines() if line.startswith("run ")]
     assert lines[0] == "run 1 of 4: tlm-control-seed0"
-    assert re.fullmatch(r"run 4 of 4: tlm-seed1, about \d+ s left", lines[3])
+    assert re.fullmatch(r"run 4 of 4: tlm-seed1, about \d+ s left of the study", lines[3])
     rows = table.rows
     assert [row.name for row in rows] == ["tlm-control", "tlm"]
     assert all(row.seeds == 2 and set(row.tasks) == set(study.tasks) for row in rows)
@@ -101,6 +101,7 @@ def test_a_folder_of_another_recipe_is_refused(study, corpus, tmp_path):
     folder = tmp_path / "tlm-control-seed0"
     folder.mkdir()
     (folder / "recipe.yaml").write_text("name: other\n", encoding="utf-8")
+    (folder / "checkpoints/step-00000002").mkdir(parents=True)
     with pytest.raises(RecipeError, match="other settings"):
         run(study, corpus, tmp_path)
 
@@ -134,7 +135,7 @@ def test_a_run_that_began_with_other_weights_is_refused(corpus, tmp_path):
         data=(),
         request=FinetuneRequest(),
     )
-    job.folder.mkdir()
+    (job.folder / "checkpoints/step-00000002").mkdir(parents=True)
     content = {
         "fingerprint": data_fingerprint(recipe, corpus),
         "folder": str(corpus.folder),
@@ -147,6 +148,10 @@ def test_a_run_that_began_with_other_weights_is_refused(corpus, tmp_path):
     save_file({**weights, name: weights[name] + 1}, start / "model.safetensors", {"format": "pt"})
     with pytest.raises(RecipeError, match=r"began with other weights .* Choose another folder"):
         check_job(job)
+    # an error in the settings ended it before its first checkpoint: the mended command goes on
+    (job.folder / "checkpoints/step-00000002").rmdir()
+    (job.folder / "recipe.yaml").write_text("name: other\n", encoding="utf-8")
+    check_job(job)
 
 
 @pytest.mark.slow

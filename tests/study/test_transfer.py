@@ -104,5 +104,7 @@ def test_faults_are_said(runs, tmp_path):
         models_to_plot([parse_named_folder(str(tmp_path))], "steps")
     with pytest.raises(IsoglotError, match="a transfer gap needs 'en'"):
         heldout_curves(inputs(runs), "steps", source="en")
-    with pytest.raises(IsoglotError, match="has no held-out tlm loss"):
+    with pytest.raises(
+        IsoglotError, match=r"has no held-out tlm loss\. A run records .*--objective"
+    ):
         heldout_curves(inputs(runs), "steps", source="aa", objective="tlm")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from isoglot.alignment.aligner import Block, Link, WordAligner, Words
 from isoglot.alignment.config import AlignConfig
 from isoglot.alignment.pair_files import PairFiles
+from isoglot.argument_names import public
 from isoglot.evaluation.loading import load_for_scoring
 from isoglot.folders import model_folder
 
@@ -28,6 +29,7 @@ _BLOCK_PAIRS = 1024
 _BLOCK_WORDS = 40_000
 
 
+@public
 def align(
     pairs: Pairs,
     model: str | Path,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from isoglot.errors import IsoglotError
 from isoglot.evaluation.settings import Aligner, EncodeType, FeatureConfig
-from isoglot.ranges import Range, check_ranges
+from isoglot.ranges import Range, check_choices, check_ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,7 @@ class AlignConfig:
     """Add the language embeddings of a model that was trained with them on all tokens."""
 
     def __post_init__(self) -> None:
+        check_choices(self)
         check_ranges(self)
 
     @property

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from typing_extensions import override
 
 from isoglot import __version__
+from isoglot.argument_names import command_line
 from isoglot.atomic import disk_fault, write_error_message
 from isoglot.cli import help_table
 from isoglot.errors import IsoglotError
@@ -114,7 +115,7 @@ def main() -> None:
     if _HELP & set(sys.argv):
         help_table.install()
     try:
-        with report_faults(lambda note: print(f"note: {note}", file=sys.stderr)):
+        with command_line(), report_faults(lambda note: print(f"note: {note}", file=sys.stderr)):
             app()
     except BrokenPipeError:
         # the reader of a pipe has enough (`| head`); Python would flush once more at exit

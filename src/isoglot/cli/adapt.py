@@ -11,7 +11,7 @@ from isoglot.cli import app
 from isoglot.cli.outputs import output_folder
 
 if TYPE_CHECKING:
-    from isoglot.adaptation.config import AdaptConfig
+    from isoglot.adaptation.request import AdaptConfig
     from isoglot.adaptation.run import AdaptOutcome
 
 _INTERRUPTED = 130
@@ -143,7 +143,7 @@ def adapt(
     """
     from rich.console import Console
 
-    from isoglot.adaptation.inputs import parse_named, unquoted
+    from isoglot.adaptation.request import parse_named, unquoted
     from isoglot.adaptation.run import adapt as run
     from isoglot.cli.console import disable_progress_bars
 
@@ -186,7 +186,7 @@ def finish(outcome: AdaptOutcome) -> None:
 
     After an interruption the command ends with another exit code.
     """
-    from isoglot.adaptation.card import HEADINGS, change_and_interval, terminal_rows
+    from isoglot.adaptation.page import HEADINGS, change_and_interval, terminal_rows
     from isoglot.cli.console import print_table
 
     if outcome.stopped:
@@ -224,8 +224,7 @@ def _request(encoder: str, given: dict[str, Any], typed: set[str]) -> AdaptConfi
     """The settings: of a file, changed by the options that were typed; or of options alone."""
     from dataclasses import replace
 
-    from isoglot.adaptation.config import AdaptConfig
-    from isoglot.adaptation.request import load_request
+    from isoglot.adaptation.request import AdaptConfig, load_request
     from isoglot.errors import RecipeError
 
     if given["vocabulary"] not in ("auto", "keep") and not isinstance(given["vocabulary"], int):

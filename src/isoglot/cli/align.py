@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 import typer
 
@@ -14,16 +14,18 @@ from isoglot.cli.outputs import output_file
 if TYPE_CHECKING:
     from isoglot.alignment.config import AlignConfig
 
-_EXAMPLE = """
+_EXAMPLE = r"""
 Examples:
 
     isoglot align en-de.tsv --model bert-base-multilingual-cased > en-de.links
 
     isoglot align text.en text.de --model runs/mine --out en-de.links
 
-    isoglot align en-zh.tsv -m runs/mine --pretokenize zh --words en-zh.words -o en-zh.links
+    isoglot align en-zh.tsv -m runs/mine --pretokenize zh \
+      --words-out en-zh.words -o en-zh.links
 
-    isoglot align test.src-tgt -m runs/mine --gold test.gold --gold-from 1 --aligner softmax
+    isoglot align test.src-tgt -m runs/mine --gold test.gold --gold-from 1 \
+      --aligner softmax
 """
 _FILES = typer.Argument(
     ...,
@@ -119,7 +121,7 @@ def align(
         raise typer.BadParameter("give one file of pairs, or two files.", param_hint="PAIRS")
     with_languages = not no_language_embeddings
     config = _config(aligner, encode_type, layer, threshold, with_languages=with_languages)
-    codes = _languages(languages)
+    codes = options.language_pair(languages)
     split = options.split_names(pretokenize) if pretokenize else []
     disable_progress_bars()
     from isoglot.alignment.align_files import align_files
@@ -154,34 +156,12 @@ def _config(
     from isoglot.alignment.config import AlignConfig
     from isoglot.evaluation.settings import Aligner, EncodeType
 
-    checked: dict[str, Any] = {
-        "aligner": (aligner, get_args(Aligner)),
-        "encode_type": (encode_type, get_args(EncodeType)),
-    }
-    for name, (value, known) in checked.items():
-        if value not in known:
-            raise typer.BadParameter(
-                f"{value!r} is none of {', '.join(known)}.",
-                param_hint=f"--{name.replace('_', '-')}",
-            )
+    checked = options.check_choices(
+        aligner=(aligner, get_args(Aligner)), encode_type=(encode_type, get_args(EncodeType))
+    )
     return AlignConfig(
-        **{name: value for name, (value, _) in checked.items()},
+        **checked,
         layer=layer,
         softmax_threshold=threshold,
         language_embeddings=with_languages,
     )
-
-
-def _languages(given: str) -> tuple[str, str] | None:
-    """The two codes of `--languages`."""
-    from isoglot.languages import canonical
-
-    if not given:
-        return None
-    codes = [canonical(code) for code in options.split_names(given)]
-    if len(codes) != 2:
-        raise typer.BadParameter(
-            f"{given!r} has {len(codes)} languages. Name those of the two sides: en,sw.",
-            param_hint="--languages",
-        )
-    return codes[0], codes[1]

@@ -21,21 +21,24 @@ app.add_typer(analyze, name="analyze")
 _RUNS = typer.Argument(
     ..., metavar="RUN", help="Run folders (runs/NAME), or NAME=RUN to set the name in the legend."
 )
-_PLOT_EXAMPLE = """
+_PLOT_EXAMPLE = r"""
 Examples:
 
     isoglot analyze plot runs/mlm runs/tlm
 
-    isoglot analyze plot runs/mlm runs/tlm --metric 'valid/mlm/mean/perplexity' --log
+    isoglot analyze plot runs/mlm runs/tlm \
+      --metric 'valid/mlm/mean/perplexity' --log
 """
-_TRANSFER_EXAMPLE = """
+_TRANSFER_EXAMPLE = r"""
 Examples:
 
     isoglot analyze transfer runs/metaxlm runs/xlm --out losses.svg
 
-    isoglot analyze transfer runs/metaxlm runs/xlm --tasks mlqa --protocol metaxlm --seeds 1
+    isoglot analyze transfer runs/metaxlm runs/xlm --tasks mlqa \
+      --protocol metaxlm --seeds 1
 
-    isoglot analyze transfer x=runs/a3 x=runs/a7 --x-axis stages.0.streams.text.alpha
+    isoglot analyze transfer x=runs/a3 x=runs/a7 \
+      --x-axis stages.0.streams.text.alpha
 """
 
 

@@ -38,7 +38,7 @@ def demo(
     """Adapt a small encoder to a new language and show it before and after.
 
     Trains an encoder of English and Spanish on generated text, then runs isoglot adapt with text
-    and translations of Swahili. Needs no data and no network: 4 minutes on two cores (--compare: 4,
+    and translations of Swahili. Needs no data and no network: 3 minutes on two cores (--compare: 4,
     with --seeds 3: 8). Finished work is kept; after a crash the same command continues.
     """
     from rich.console import Console

@@ -20,26 +20,29 @@ if TYPE_CHECKING:
     from isoglot.evaluation.settings import FeatureConfig
     from isoglot.tasks.base import DataFolders
 
-_EXAMPLE = """
+_EXAMPLE = r"""
 Examples:
 
     isoglot evaluate runs/mine --pairs test/en-sw.tsv
 
     isoglot evaluate runs/mine --text sw.txt --text en=test/english.txt
 
-    isoglot evaluate runs/mine --tasks tatoeba,alignment,xfactr --data eval --set max_masks=3
+    isoglot evaluate runs/mine --tasks tatoeba,alignment,xfactr --data eval \
+      --set max_masks=3
 
-    isoglot evaluate runs/mine --tasks xnli,mlqa --data eval --seeds 5 --languages sw,hi
+    isoglot evaluate runs/mine --tasks xnli,mlqa --data eval --seeds 5 \
+      --languages sw,hi
 
-    isoglot evaluate runs/mine --tasks my_package.my_module:MyTask --data my/data
+    isoglot evaluate runs/mine --tasks my_package.my_module:MyTask \
+      --data my/data
 """
 _DEFAULT_ALIGNER = "transport"
 _PAIRS = typer.Option(
     [],
     "--pairs",
     "-p",
-    help="TSV file of translations, named after its languages: en-de.tsv, or en-de.tsv.xz. May be "
-    "repeated.",
+    help="TSV file of translations, named after its languages (en-de.tsv, en-de.tsv.xz), or "
+    "en-de=FILE. May be repeated.",
 )
 _TEXT = typer.Option(
     [],
@@ -184,11 +187,13 @@ def evaluate(
     file, targets = options.results_file(out, model), options.parse_languages(languages)
     view = {"protocol": protocol, "layer": layer, "direction": direction}
     if pairs:
+        options.tell_absent(languages, pairs=pairs)
         shown = _table_options(folder, _feature_config(features), targets, view)
         scoring.score_pairs(folder, pairs, file, shown, visualize=visualizations)
         return
     if fetch:
         fetch_missing(options.split_names(tasks), data, targets, source, train_on)
+    options.tell_absent(languages, options.split_names(tasks), tuple(data))
     names = _score_tasks(
         folder, tasks, tuple(data), file, features, training, targets, settings, predictions, view
     )

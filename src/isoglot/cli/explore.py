@@ -10,14 +10,16 @@ import typer
 from isoglot.cli import app, options
 from isoglot.cli.outputs import output_folder
 
-_EXAMPLE = """
+_EXAMPLE = r"""
 Examples:
 
     isoglot explore demo/adapted --pairs demo/new/pairs/en-sw.tsv
 
-    isoglot explore before=xlm-roberta-base after=adapted --pairs test/en-sw.tsv --text sw=news.txt
+    isoglot explore before=xlm-roberta-base after=adapted \
+      --pairs test/en-sw.tsv --text sw=news.txt
 
-    isoglot explore runs/mine --corpus corpora/mine --recipe xlm --results runs/mine/results.json
+    isoglot explore runs/mine --corpus corpora/mine --recipe xlm \
+      --results runs/mine/results.json
 """
 _MODELS = typer.Argument(
     ...,
@@ -30,7 +32,7 @@ _PAIRS = typer.Option(
     [],
     "--pairs",
     "-p",
-    help="TSV file of translations, named after its languages: en-de.tsv. May be repeated.",
+    help="TSV file of translations: en-de.tsv, or en-de=FILE. May be repeated.",
 )
 _DICTIONARY = typer.Option(
     [],
@@ -96,7 +98,8 @@ def explore(
 
     The page is served on this machine only, until Ctrl-C. Nothing is sent anywhere: no telemetry,
     no fonts or scripts from the network. With another --host, everybody who reaches this machine
-    can use the page; the command says what they will see. Needs isoglot[explore] (Gradio).
+    can use the page; the command says what they will see. Needs Gradio, which the package's extra
+    `explore` installs.
     """
     from isoglot.cli.console import StageProgress, disable_progress_bars
     from isoglot.explore.app import require_gradio

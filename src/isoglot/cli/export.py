@@ -17,14 +17,16 @@ if TYPE_CHECKING:
     from isoglot.exporting.pooling import Layers, Pooling
     from isoglot.exporting.run_checkpoint import WhichCheckpoint
 
-_EXAMPLE = """
+_EXAMPLE = r"""
 Examples:
 
     isoglot export runs/mine
 
-    isoglot export runs/mine --checkpoint best --format transformers,sentence-transformers
+    isoglot export runs/mine --checkpoint best \
+      --format transformers,sentence-transformers
 
-    isoglot export models/xlm-r --format sentence-transformers --pairs dev/en-sw.tsv --to models/st
+    isoglot export models/xlm-r --format sentence-transformers \
+      --pairs dev/en-sw.tsv --to models/st
 
     isoglot export runs/mine --format onnx --to models/onnx
 """

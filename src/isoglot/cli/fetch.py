@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from isoglot.fetching.http import FetchConfig
     from isoglot.fetching.registry import Entry
 
-_EXAMPLE = """
+_EXAMPLE = r"""
 Examples:
 
     isoglot fetch tatoeba xnli --out eval
 
     isoglot fetch opus:Tatoeba/en-sw wikipedia:sw cc100:sw --out raw
 
-    isoglot fetch hf:OWNER/DATASET:CONFIG https://example.org/text.txt.gz --out raw
+    isoglot fetch hf:OWNER/DATASET:CONFIG https://example.org/text.txt.gz \
+      --out raw
 
     isoglot fetch --list 'tydi*'
 

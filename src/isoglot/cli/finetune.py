@@ -17,16 +17,18 @@ if TYPE_CHECKING:
     from isoglot.results import Results
     from isoglot.tasks.base import DataFolders
 
-_EXAMPLE = """
+_EXAMPLE = r"""
 Examples:
 
     isoglot finetune runs/tiny --tasks testbed-nli --protocol testbed
 
     isoglot finetune runs/xlm-k --tasks xnli,mlqa --data eval --protocol xlm-k
 
-    isoglot finetune runs/ppa --tasks xnli --data eval --protocol ppa --scenario translate-train
+    isoglot finetune runs/ppa --tasks xnli --data eval --protocol ppa \
+      --scenario translate-train
 
-    isoglot finetune runs/metaxlm --tasks cls-books --data eval --protocol metaxlm -s en -s de
+    isoglot finetune runs/metaxlm --tasks cls-books --data eval \
+      --protocol metaxlm -s en -s de
 """
 _TRAIN_LANGUAGES = typer.Option(
     "",
@@ -100,6 +102,7 @@ def finetune(
     if fetch:
         fetch_missing(names, data, request.scenario.targets, source, train_on)
     options.check_tasks(names, folders, request, train_on)
+    options.tell_absent(languages, names, folders)
     file = options.results_file(out, model)
     finetune_and_print(
         options.resolve_model(

@@ -47,12 +47,15 @@ A YAML file names the graphs, relative to itself:
 Formats: tsv, wikidata, kgtk, dbp15k, countries.
 Settings: languages, min_languages, max_facts, heldout_share, heldout_seed.
 """
-_HELDOUT = """
+_HELDOUT = r"""
 Example:
 
     isoglot knowledge heldout corpora/wiki --out eval
 
-Then: isoglot evaluate runs/mine --tasks entity-linking,object-entailment --data eval
+Then:
+
+    isoglot evaluate runs/mine --data eval \
+      --tasks entity-linking,object-entailment
 """
 _LINK = r"""
 Example:

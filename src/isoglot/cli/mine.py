@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import typer
 
 from isoglot.cli import app, options
 from isoglot.cli.outputs import output_file, output_folder
 
-_EXAMPLE = """
+_EXAMPLE = r"""
 Examples:
 
     isoglot mine wiki.en.txt wiki.sw.txt --model runs/mine --out pairs.tsv
 
-    isoglot mine a.txt.xz b.txt.xz --model sentence-transformers/LaBSE --threshold 1.06 -o pairs.tsv
+    isoglot mine a.txt.xz b.txt.xz --model sentence-transformers/LaBSE \
+      --threshold 1.06 -o pairs.tsv
 
-    isoglot mine a.txt b.txt --model runs/mine --strategy intersection --vectors work -o pairs.tsv
+    isoglot mine a.txt b.txt --model runs/mine --strategy intersection \
+      --vectors work -o pairs.tsv
 """
 _MODEL = typer.Option(
     ...,
@@ -95,20 +97,14 @@ def mine(
     from isoglot.mining.mine import mine as mine_pairs
     from isoglot.progress import duration
 
-    checked: dict[str, Any] = {
-        "strategy": (strategy, ("max", "intersection", "forward", "backward")),
-        "index": (index, get_args(Index)),
-        "vector_type": (vector_type, get_args(VectorType)),
-        "encode_type": (encode_type, get_args(EncodeType)),
-    }
-    for name, (value, known) in checked.items():
-        if value not in known:
-            raise typer.BadParameter(
-                f"{value!r} is none of {', '.join(known)}.",
-                param_hint=f"--{name.replace('_', '-')}",
-            )
+    checked = options.check_choices(
+        strategy=(strategy, ("max", "intersection", "forward", "backward")),
+        index=(index, get_args(Index)),
+        vector_type=(vector_type, get_args(VectorType)),
+        encode_type=(encode_type, get_args(EncodeType)),
+    )
     config = MineConfig(
-        **{name: value for name, (value, _) in checked.items()},
+        **checked,
         num_neighbors=neighbors,
         threshold=threshold,
         top=top,
@@ -116,7 +112,7 @@ def mine(
         num_clusters=num_clusters,
         language_embeddings=not no_language_embeddings,
     )
-    codes = _languages(languages)
+    codes = options.language_pair(languages)
     disable_progress_bars()
     began = time.monotonic()
     with StageProgress() as progress:
@@ -133,16 +129,3 @@ def mine(
         )
     worst = f", margins {pairs[0].score:.3f} to {pairs[-1].score:.3f}" if pairs else ""
     print(f"{len(pairs):,} pairs in {out}{worst}; {duration(time.monotonic() - began)}")
-
-
-def _languages(given: str) -> tuple[str, str] | None:
-    """The two codes of `--languages`."""
-    if not given:
-        return None
-    codes = options.split_names(given)
-    if len(codes) != 2:
-        raise typer.BadParameter(
-            f"{given!r} has {len(codes)} languages. Name those of the two files: en,sw.",
-            param_hint="--languages",
-        )
-    return codes[0], codes[1]

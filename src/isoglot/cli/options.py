@@ -112,11 +112,11 @@ def results_file(out: Path | None, model: Path) -> Path:
     """The results file: `out`, results.json in the folder `out`, or one of the model.
 
     A run has its own, in its folder; any other model's is results/NAME/results.json in the working
-    folder, because a model folder is not written to.
+    folder, because a model folder is not written to. The NAME of adapted/model is `adapted`.
     """
     if out is None:
         run = model.parent if model.name == "model" and is_run(model.parent) else model
-        name = model.resolve().name if model.exists() else model  # a name on the hub
+        name = _named_folder(model).name if model.exists() else model  # a name on the hub
         out = run if is_run(run) else Path("results", name)
         file = out / "results.json"
     elif out.is_file() or out.suffix == ".json":
@@ -124,6 +124,13 @@ def results_file(out: Path | None, model: Path) -> Path:
     else:
         file = out / "results.json"
     return check_output(file, "file", "--out")
+
+
+def _named_folder(model: Path) -> Path:
+    """The folder by which a model is called: `adapted` for adapted/model."""
+    folder = model.resolve()
+    inside = folder.name == "model" and folder.parent not in (Path.cwd(), Path(folder.anchor))
+    return folder.parent if inside else folder
 
 
 def is_run(folder: Path) -> bool:
@@ -160,12 +167,52 @@ def parse_languages(languages: str) -> tuple[str, ...] | None:
     return expand_languages(split_names(languages)) if languages else None
 
 
+def tell_absent(
+    languages: str,
+    tasks: Sequence[str] = (),
+    data: DataFolders = (),
+    *,
+    pairs: Sequence[Path] = (),
+) -> None:
+    """Print one note on languages of `--languages` of which there are no data."""
+    if languages:
+        from isoglot.evaluation.evaluate import tell_absent as tell
+
+        tell(split_names(languages), tasks, data, pairs, print_note)
+
+
 def split_names(names: str) -> list[str]:
     """Split a list of names at its commas; at least one name must be left."""
     found = [name.strip() for name in names.split(",") if name.strip()]
     if not found:
         raise typer.BadParameter(f"{names!r} contains no name.")
     return found
+
+
+def language_pair(given: str) -> tuple[str, str] | None:
+    """The two codes of `--languages` of a command that reads two sides; None if not given."""
+    from isoglot.languages import canonical
+
+    if not given:
+        return None
+    codes = [canonical(code) for code in split_names(given)]
+    if len(codes) != 2:
+        raise typer.BadParameter(
+            f"{given!r} has {len(codes)} languages. Name those of the two sides: en,sw.",
+            param_hint="--languages",
+        )
+    return codes[0], codes[1]
+
+
+def check_choices(**choices: tuple[str, Sequence[str]]) -> dict[str, Any]:
+    """The values of options by name, each checked against those that it may have."""
+    for name, (value, known) in choices.items():
+        if value not in known:
+            raise typer.BadParameter(
+                f"{value!r} is none of {', '.join(known)}.",
+                param_hint=f"--{name.replace('_', '-')}",
+            )
+    return {name: value for name, (value, _) in choices.items()}
 
 
 def parse_settings(settings: Sequence[str], kind: type[Any]) -> dict[str, Any]:

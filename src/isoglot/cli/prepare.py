@@ -33,7 +33,7 @@ A prepare file names the raw files by source and language, relative to itself:
         kind: pairs            # two columns with a tab between
         format: tsv
         files: {en-sw: \[raw/en-sw.tsv]}
-    tokenizer: {vocab_size: 32000}   # to train; or {folder: path/to/a/tokenizer}
+    tokenizer: {vocab_size: 32000}   # to train; or {folder: an/encoder}
     exclude: \[eval/*.tsv]      # lines of these are dropped
 
 Then: isoglot prepare FILE --out corpora/mine
@@ -109,6 +109,10 @@ def prepare(
     print(f"\ncorpus: {url or out}")
 
 
+_LOOKING = {"hash files"}
+"""Stages that only see whether a corpus is up to date."""
+
+
 def show_manifest(manifest: Manifest, timings: Timings | None = None) -> None:
     """Print the counts of a corpus: kept and dropped lines, and the statistics of its tokenizer."""
     from isoglot.report.corpus_notes import corpus_notes
@@ -142,7 +146,9 @@ def show_manifest(manifest: Manifest, timings: Timings | None = None) -> None:
     )
     for note in corpus_notes(manifest):
         print(f"note: {note}")
-    if timings is not None and timings.stages:
+    if timings is not None and set(timings.stages) <= _LOOKING:
+        print("Files and settings have not changed: nothing was left to do.")
+    elif timings is not None:
         told = ", ".join(f"{stage} {spent:.1f} s" for stage, spent in timings.stages.items())
         clock = sum(timings.stages.values())
         print(f"{told}: {clock:.1f} s, {total.bytes / 1e6 / max(clock, 1e-3):.1f} MB/s in all")

@@ -18,16 +18,20 @@ if TYPE_CHECKING:
 
     from isoglot.pretraining.run import Outcome
 
-_EXAMPLE = """
+_EXAMPLE = r"""
 Examples:
 
     isoglot pretrain tiny
     isoglot pretrain xlm --corpus corpora/mine --out runs/xlm
-    isoglot pretrain xlm --corpus corpora/mine --set optimizer.learning_rate=5e-5
-    isoglot pretrain xlm --corpus corpora/mine --set batch.micro_rows=auto --plan
-    isoglot pretrain xlm --corpus corpora/mine --set batch.micro_rows=auto --hours 2
+    isoglot pretrain xlm --corpus corpora/mine \
+      --set optimizer.learning_rate=5e-5
+    isoglot pretrain xlm --corpus corpora/mine --set batch.micro_rows=auto \
+      --plan
+    isoglot pretrain xlm --corpus corpora/mine --set batch.micro_rows=auto \
+      --hours 2
     isoglot pretrain xlm --corpus s3://bucket/corpora/mine
-    isoglot pretrain xlm --corpus corpora/mine --set model.size=xxl --estimate --processes 8
+    isoglot pretrain xlm --corpus corpora/mine --set model.size=xxl \
+      --estimate --processes 8
     isoglot pretrain mine.yaml --resume
     torchrun --nproc-per-node 8 -m isoglot pretrain xlm --corpus corpora/mine
 """

@@ -57,12 +57,13 @@ def report(
     The page needs no network. Folders that differ in the seed alone (runs/a-seed1 runs/a-seed2), or
     are given one name (a=DIR a=DIR), are repetitions of one model: their mean is shown.
     """
-    from isoglot.report.inputs import parse_named_folder
+    from isoglot.report.inputs import parse_named_folders
     from isoglot.report.page import read_report_data, report_page, report_tables
     from isoglot.report.tables import split_all, to_latex, to_markdown
 
     codes = parse_languages(languages)
-    data = read_report_data([parse_named_folder(folder) for folder in folders], codes)
+    named = [one for folder in folders for one in parse_named_folders(folder)]
+    data = read_report_data(named, codes)
     page = report_page(data, title=title, baseline=baseline)
     write_page(out / "report.html" if out.is_dir() else out, page)
     tables = report_tables(data, baseline=baseline)

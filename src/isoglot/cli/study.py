@@ -10,12 +10,14 @@ from isoglot.cli import app, options
 from isoglot.cli.outputs import output_folder
 from isoglot.locks import lock_folder
 
-_EXAMPLE = """
+_EXAMPLE = r"""
 Examples:
 
-    isoglot study tiny --control --tasks testbed-nli,testbed-ner --protocol testbed
+    isoglot study tiny --control --tasks testbed-nli,testbed-ner \
+      --protocol testbed
 
-    isoglot study a.yaml b.yaml --corpus corpora/mine --tasks xnli,tatoeba --data eval --seeds 5
+    isoglot study a.yaml b.yaml --corpus corpora/mine --tasks xnli,tatoeba \
+      --data eval --seeds 5
 """
 
 _CORPUS = typer.Option(None, help="Folder of a prepared corpus.", show_default="the recipe's own")

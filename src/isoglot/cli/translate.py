@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
     from isoglot.evaluation.bleu import Bleu
 
-_EXAMPLE = """
+_EXAMPLE = r"""
 Examples:
 
     isoglot translate runs/unmt-mass --from de --to en < text.de > text.en
 
-    isoglot translate runs/unmt-mass --from de --to en --set method=beam < text.de
+    isoglot translate runs/unmt-mass --from de --to en --set method=beam \
+      < text.de
 
-    isoglot translate runs/unmt-mass --from de --to en --reference test.en < test.de > out.en
+    isoglot translate runs/unmt-mass --from de --to en --reference test.en \
+      < test.de > out.en
 
 Settings: method (greedy, beam, sample), num_beams, length_penalty, temperature, max_length_a,
 max_length_b.

@@ -36,12 +36,14 @@ _DICTIONARIES = typer.Option(
 )
 _SETTINGS = typer.Option([], "--set", help="Change a setting: fallback=subwords. May be repeated.")
 
-_EXAMPLE = """
+_EXAMPLE = r"""
 Examples:
 
-    isoglot transplant models/roberta-base --tokenizer models/xlm-roberta-base --out models/start
+    isoglot transplant models/roberta-base \
+      --tokenizer models/xlm-roberta-base --out models/start
 
-    isoglot transplant runs/english -t corpora/mine -d en-sw.txt -o models/start
+    isoglot transplant runs/english -t corpora/mine -d en-sw.txt \
+      -o models/start
 
 Settings: initialize (both, body, embeddings, none), fallback (random, subwords, zero), translations
 (mean, first), order (dictionary, spelling), boundary, translation_subwords, strict, dictionaries,

@@ -29,7 +29,8 @@ Examples:
 _RUNS = typer.Argument(
     ...,
     metavar="RUN",
-    help="Runs (runs/NAME), also on another machine's disk; NAME=RUN sets the name.",
+    help="Runs (runs/NAME) or folders of isoglot adapt, also on another machine's disk; NAME=RUN "
+    "sets the name.",
 )
 _ONCE = typer.Option(False, "--once", help="Print what there is now, and end.")
 _EVERY = typer.Option(

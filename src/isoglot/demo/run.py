@@ -33,7 +33,7 @@ RECIPE = "demo/checkpoint"
 WORLD: Mapping[str, int] = {"num_concepts": 60, "max_entities": 20}
 KNOWN_SIZE: Mapping[str, int] = {"num_sentences": 6000, "num_pairs": 1}
 """What the encoder is pre-trained on."""
-NEW_SIZE: Mapping[str, int] = {"num_sentences": 1500, "num_pairs": 1500}
+NEW_SIZE: Mapping[str, int] = {"num_sentences": 3000, "num_pairs": 3000}
 """What it is adapted with."""
 VOCAB_SIZE = 1000
 
@@ -62,13 +62,13 @@ def run_demo(
     Returns:
         How the adaptation ended, with its scores.
     """
-    from isoglot.adaptation.config import AdaptConfig
+    from isoglot.adaptation.request import AdaptConfig
     from isoglot.adaptation.run import AdaptOutcome, adapt
 
     began = time.monotonic()
     _use_one_thread()
     console.print(
-        "Two small trainings on generated text, about 4 minutes on two cores. Ctrl-C stops; the "
+        "Two small trainings on generated text, about 3 minutes on two cores. Ctrl-C stops; the "
         "same command continues.",
         highlight=False,
     )

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from isoglot.corpus import Corpus
+from isoglot.corpus.knowledge.link.joins import NO_TOKENS, SHARED
 from isoglot.corpus.knowledge.link.tokenize import token_span
 from isoglot.corpus.knowledge.store import FOLDER, MANIFEST
 from isoglot.corpus.knowledge.store_writer import (
@@ -71,7 +72,7 @@ def write_knowledge(folder: Path, world: World, languages: tuple[str, ...], num_
         tokens = [ids[:MAX_DESCRIPTION_TOKENS] for ids, _ in encoded]
         writer.descriptions(language, _table(entity=[n for n, _ in texts], tokens=tokens))
         lost = _write_pages(writer, world, language, num_pages, encoder, numbers)
-        dropped[f"mentions/{language}"] = {"no token": lost}
+        dropped[f"mentions/{language}"] = dict(lost)
     _write_triples(writer, world, numbers)
     writer.finish(dropped=dropped)
 
@@ -97,20 +98,27 @@ def _write_pages(
     num_pages: int,
     encoder: HFEncoder,
     numbers: dict[str, int],
-) -> int:
-    """Write the sentences and mentions of both splits; gives how many mentions had no token."""
+) -> Counter[str]:
+    """Write the sentences and mentions of both splits; gives the mentions lost, by reason.
+
+    As in linking, a mention that shares a token with the one before it is lost.
+    """
     held_out = are_held_out(np.arange(num_pages), share=_HELDOUT_SHARE)
     splits = {split: _Pages() for split in SPLITS}
-    lost = 0
+    lost = Counter({NO_TOKENS: 0, SHARED: 0})
     for page, sentences in enumerate(world.pages(language, num_pages)):
         rows = splits["heldout" if held_out[page] else "train"]
         encoded = encoder.encode_with_offsets([sentence.text for sentence in sentences])
         for sentence, (ids, offsets) in zip(sentences, encoded, strict=True):
-            for mention in sentence.mentions:
+            taken = 0
+            for mention in sorted(sentence.mentions, key=lambda one: one.start):
                 span = token_span(offsets, mention.start, mention.end)
                 if span is None:
-                    lost += 1
+                    lost[NO_TOKENS] += 1
+                elif span[0] < taken:
+                    lost[SHARED] += 1
                 else:
+                    taken = span[1]
                     rows.mentions.append((len(rows.tokens), *span, numbers[mention.entity]))
             rows.pages.append(page)
             rows.tokens.append(ids)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from isoglot.argument_names import public
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
 from isoglot.errors import CorpusError, IsoglotError
 from isoglot.evaluation.data import ScoringJob, splits_to_score
@@ -31,6 +32,7 @@ from isoglot.model_results import (
 )
 from isoglot.tasks import FINE_TUNED_KINDS, find_task
 from isoglot.tasks.base import data_folders, name_folders
+from isoglot.tasks.language_sets import absent_note, languages_with_data
 from isoglot.tasks.unread import unread_note
 
 if TYPE_CHECKING:
@@ -49,13 +51,14 @@ MAX_PAIRS = 1000
 """Pairs of each file of translations, unless `FeatureConfig.limit` is set."""
 
 
+@public
 def evaluate(
     model: str | Path,
     tasks: str | Sequence[str] = (),
     data: str | Path | Sequence[str | Path] = "eval",
     *,
-    pairs: Sequence[str | Path] = (),
-    languages: Sequence[str] | None = None,
+    pairs: str | Path | Sequence[str | Path] = (),
+    languages: str | Sequence[str] | None = None,
     features: FeatureConfig | None = None,
     finetuning: FinetuneRequest | None = None,
     out: str | Path | None = None,
@@ -71,7 +74,8 @@ def evaluate(
         tasks: names of tasks (`isoglot show tasks`), or `package.module:Class` for your own.
         data: folder of the tasks' files (docs/tasks.md), or several: a split is taken from the
             first that has it.
-        pairs: TSV files of translations, two columns, named after their languages: `en-de.tsv`.
+        pairs: TSV files of translations, two columns, named after their languages: `en-de.tsv`,
+            or with them before the name: `en-de=dev.tsv`.
         languages: languages to score, or a paper's set such as `xnli`; none: all. They select
             files of `pairs` too.
         features: settings of tasks that read the model as it is.
@@ -86,18 +90,22 @@ def evaluate(
     """
     folder = model_folder(model)
     names = [tasks] if isinstance(tasks, str) else list(tasks)
+    pairs = [pairs] if isinstance(pairs, str | Path) else pairs
+    languages = [languages] if isinstance(languages, str) else languages
     if not names and not pairs:
         raise IsoglotError("There is nothing to score: give tasks, or files of pairs.")
     trained = [name for name in names if find_task(name).kind in FINE_TUNED_KINDS]
     read = [name for name in names if name not in trained]
     features, file = features or FeatureConfig(), None if out is None else Path(out)
+    folders = data_folders(data)
+    if languages is not None:
+        tell_absent(languages, names, folders, [Path(pair) for pair in pairs], note)
     results = existing_results(folder, file)
     if pairs:
         scores = pair_scores(
             folder, [Path(pair) for pair in pairs], features, languages=languages, note=note
         )
         results = add_scores(results, scores, file)
-    folders = data_folders(data)
     called: dict[str, Any] = {"out": file, "progress": progress, "note": note}
     if read:
         found = evaluate_tasks(folder, read, folders, features, languages=languages, **called)
@@ -109,6 +117,27 @@ def evaluate(
         found = finetune_tasks(folder, trained, folders, request, **called)
         results = results.merged(found.scores)
     return results
+
+
+def tell_absent(
+    languages: Sequence[str],
+    tasks: Sequence[str],
+    data: DataFolders,
+    pairs: Sequence[Path] = (),
+    note: Note | None = None,
+) -> None:
+    """Call `note` once with the languages that are asked for and that no task and no file has.
+
+    Raises:
+        IsoglotError: one of them is no language.
+    """
+    available = languages_with_data([find_task(name) for name in tasks], data)
+    from isoglot.evaluation.pairs import pair_and_file
+
+    named = (pair_and_file(file)[0] for file in pairs)
+    absent = absent_note(languages, available.union(name for name in named if name))
+    if absent is not None and note is not None:
+        note(absent)
 
 
 def _zero_shot_request(languages: Sequence[str] | None) -> FinetuneRequest:

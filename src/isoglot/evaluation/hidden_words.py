@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isoglot.batching.mixture import key_of, uniform
+from isoglot.batching.counter_rng import key_of, uniform
 from isoglot.corpus.tokenization.vocabulary import NO_SPACES
 from isoglot.types import BoolArray, LongArray
 

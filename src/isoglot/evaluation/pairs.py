@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isoglot.corpus.reading.files import read_lines
@@ -22,7 +23,6 @@ from isoglot.tasks.language_sets import expand_languages, is_selected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
-    from pathlib import Path
 
     PairsByName = dict[str, tuple[list[str], list[str]]]
     """Pair of languages (`en-de`) -> sentences of the first and of the second language."""
@@ -41,17 +41,19 @@ def read_pairs(
     languages: Collection[str] | None = None,
     note: Callable[[str], None] | None = None,
 ) -> PairsByName:
-    """The first `limit` translation pairs of TSV files that are named like `en-de.tsv`.
+    """The first `limit` translation pairs of TSV files, `en-de.tsv` or `en-de=FILE`.
 
     `languages` select the files, as they select splits; `note` is called with a sentence about
     columns of ids and about lines that are left out.
     """
     codes = None if languages is None else expand_languages(languages)
     pairs: PairsByName = {}
-    for file in files:
-        name = canonical_pair(file.name.split(".")[0])
+    for name, file in map(pair_and_file, files):
         if name is None:
-            raise CorpusError(f"{file}: name the file after its two languages, like en-de.tsv.")
+            raise CorpusError(
+                f"{file}: name the file after its two languages, like en-de.tsv, or say them: "
+                f"en-de={file}."
+            )
         if not is_selected(name, codes):
             continue
         if name in pairs:
@@ -73,6 +75,14 @@ def read_pairs(
         names = ", ".join(file.name for file in files)
         raise CorpusError(f"none of the files of pairs ({names}) is in the languages asked for.")
     return pairs
+
+
+def pair_and_file(given: Path) -> tuple[str | None, Path]:
+    """The two languages of a file, by its name or by `en-de=` before it, and the file."""
+    languages, equals, file = str(given).partition("=")
+    if equals and file and not given.exists() and (named := canonical_pair(languages)):
+        return named, Path(file)
+    return canonical_pair(given.name.split(".")[0]), given
 
 
 def _counts(skipped: Counter[str]) -> str:

@@ -177,11 +177,10 @@ def _sequence_states(
     found: dict[int, Tensor] = {}
     for indices, _, states in encode_in_batches(encoder, encoded, pad, languages=languages):
         assert states.layers is not None
+        # one copy from the GPU for all rows and layers
+        stacked = torch.stack([layer.float() for layer in states.layers]).cpu()
         for row, index in enumerate(indices.tolist()):
-            length = len(encoded[index])
-            found[index] = torch.stack(
-                [layer[row, :length].float().cpu() for layer in states.layers]
-            )
+            found[index] = stacked[:, row, : len(encoded[index])]
     return [found[index] for index in range(len(encoded))]
 
 

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from isoglot.explore.stage_batches import BuiltBatch, StageBatches
     from isoglot.types import Vocabulary
 
-_NOT_SHOWN = ("slots", "first")
-"""Markers of slots, which are a kind of token, and of rows that `backtranslate` fills."""
+_NOT_SHOWN = ("slots", "first", "first tokens", "second tokens")
+"""Markers of slots, which are a kind of token, of rows that `backtranslate` fills, and of all
+ordinary tokens (`token_contrast`)."""
 Kind = Literal["token", "special", "masked", "replaced", "kept", "slot"]
 Part = Literal["main", "auxiliary", "decoder"]
 

@@ -191,7 +191,7 @@ def open_session(
     Args:
         models: Hugging Face folders, runs or names on the hub; `NAME=FOLDER` sets the name.
         corpus: a prepared corpus, or its folder.
-        pairs: TSV files of translations, named after their languages.
+        pairs: TSV files of translations, named after their languages, or `en-sw=FILE`.
         dictionaries: files of words and their translations, named after their languages.
         text: text files, `sw.txt` or `sw=FILE`.
         results: results files and predictions files of `isoglot evaluate`.
@@ -203,12 +203,14 @@ def open_session(
         note: called with sentences about files and models.
         progress: opens a display of progress for one long computation.
     """
+    from isoglot.evaluation.pairs import pair_and_file
     from isoglot.evaluation.text_scores import text_files
 
     if not models:
         raise IsoglotError("Name at least one model: isoglot explore runs/NAME.")
     _check_device(device)
-    for file in (*pairs, *dictionaries, *results):
+    of_pairs = (pair_and_file(Path(file))[1] for file in pairs)
+    for file in (*of_pairs, *dictionaries, *results):
         require_file(Path(file))
     if recipe is not None:
         from isoglot.recipe import load_recipe

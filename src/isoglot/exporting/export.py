@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from rich.console import Console
 
+from isoglot.argument_names import public
 from isoglot.errors import IsoglotError, nearest
 from isoglot.exporting.cards import CardOrigin, onnx_card, sentence_card
 from isoglot.exporting.heldout_pairs import pairs_of_corpus, pairs_of_files
@@ -78,6 +79,7 @@ class ExportedModel:
     """What the folders could not hold."""
 
 
+@public
 def export_model(
     source: str | Path,
     to: str | Path | None = None,
@@ -274,4 +276,4 @@ class _Job:
         )
 
     def _say(self, line: str) -> None:
-        self.console.print(line, highlight=False)
+        self.console.print(line, highlight=False, soft_wrap=True)

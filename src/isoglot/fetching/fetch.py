@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isoglot.argument_names import public
 from isoglot.errors import FetchError
 from isoglot.fetching.checks import check_content
 from isoglot.fetching.download import WrongFileError, download, need_space, no_progress
@@ -79,6 +80,7 @@ def human_size(size: int) -> str:
     return f"{size} bytes"
 
 
+@public
 def fetch(
     name: str,
     folder: str | Path,

@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
+from isoglot.argument_names import public
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
 from isoglot.finetuning.classification import MultipleChoiceHead, SequenceClassificationHead
 from isoglot.finetuning.data import TestSets, read_examples, training_data
@@ -34,6 +35,7 @@ from isoglot.model_results import add_scores, existing_results
 from isoglot.results import Results, Score
 from isoglot.tasks import find_task
 from isoglot.tasks.base import data_folders
+from isoglot.tasks.language_sets import absent_note, languages_with_data
 from isoglot.tasks.unread import unread_note
 
 if TYPE_CHECKING:
@@ -56,14 +58,15 @@ HEADS: dict[str, type[TaskHead[Any, Any]]] = {
 """Kind of task -> its head."""
 
 
+@public
 def finetune(
     model: str | Path,
-    tasks: Sequence[str],
+    tasks: str | Sequence[str],
     data: str | Path | Sequence[str | Path] = "eval",
     *,
     scenario: Scenario = "zero-shot",
-    sources: Sequence[str] = ("en",),
-    languages: Sequence[str] | None = None,
+    sources: str | Sequence[str] = ("en",),
+    languages: str | Sequence[str] | None = None,
     train_languages: Sequence[str] | None = None,
     train_on: str | None = None,
     protocol: str = "xtreme",
@@ -101,9 +104,17 @@ def finetune(
     Returns:
         A score for each task, language, metric and seed.
     """
+    tasks = [tasks] if isinstance(tasks, str) else tasks
+    languages = [languages] if isinstance(languages, str) else languages
+    sources = [sources] if isinstance(sources, str) else sources
     request = build_request(
         scenario, sources, languages, train_languages, protocol, settings or {}, seeds
     )
+    if languages is not None:
+        available = languages_with_data([find_task(name) for name in tasks], data_folders(data))
+        absent = absent_note(languages, available)
+        if absent is not None and note is not None:
+            note(absent)
     return finetune_tasks(
         model_folder(model),
         tasks,

@@ -126,7 +126,9 @@ class QuestionAnsweringHead(TaskHead[Question, PredictedAnswer]):
 
     def _exact_offsets(self, text: str) -> IntArray:
         """The offsets of all tokens of a text, each byte piece with those of its character."""
-        alone = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        alone = self.tokenizer(
+            text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )
         spans = alone["offset_mapping"]
         if self._has_byte_pieces:
             spans = split_byte_runs(alone.tokens(), spans, text)

@@ -95,7 +95,7 @@ class TokenClassificationHead(TaskHead[TaggedSentence, tuple[str, ...]]):
             yield 0, words
             return
         encoding = self.tokenizer(
-            self._spelled(words), is_split_into_words=True, add_special_tokens=False
+            self._spelled(words), is_split_into_words=True, add_special_tokens=False, verbose=False
         )
         lengths = Counter(word for word in encoding.word_ids(0) if word is not None)
         first, used = 0, 0

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from isoglot.evaluation.mining_strategies import Strategy
 from isoglot.evaluation.settings import EncodeType
-from isoglot.ranges import Range, check_ranges
+from isoglot.ranges import Range, check_choices, check_ranges
 
 Index = Literal["auto", "exact", "faiss"]
 VectorType = Literal["float32", "float16"]
@@ -39,4 +39,5 @@ class MineConfig:
     """Add the language embeddings of a model that was trained with them on all tokens."""
 
     def __post_init__(self) -> None:
+        check_choices(self)
         check_ranges(self)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from isoglot.argument_names import public
 from isoglot.atomic import replace_file, write_errors
 from isoglot.evaluation.mining_strategies import propose_pairs
 from isoglot.evaluation.split_scores import pass_on_once
@@ -51,6 +52,7 @@ class MinedPair(NamedTuple):
     target: str
 
 
+@public
 def mine(
     first: str | Path | Sequence[str],
     second: str | Path | Sequence[str],

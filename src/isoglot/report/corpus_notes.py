@@ -38,6 +38,8 @@ def _loss(part: CorpusPart) -> str | None:
         return None
     reason = max(lost, key=lambda one: lost[one])
     meaning = DROP_REASONS.get(reason, "")
+    if reason == "encoding":
+        meaning += " If it is Latin-1: iconv -f ISO-8859-1 -t UTF-8 FILE > NEW."
     return (
         f"{part.source}/{part.language}: {total:,} of {read:,} records are dropped "
         f"({100 * total / read:.0f} %), {lost[reason]:,} of them as {reason!r}. {meaning} "

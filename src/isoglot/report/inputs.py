@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _SEED = re.compile(r"[-_.]seed[-_]?\d+$")
 _STANDARD = {"results", "metrics", Path(VISUALIZATIONS_FILE).stem}
 """Names of files that are called after their folder."""
+_FILES = ("results.json", "metrics.jsonl", VISUALIZATIONS_FILE, "manifest.json")
+"""Files that a report reads."""
 
 
 class ReportError(IsoglotError):
@@ -57,10 +59,36 @@ def parse_named_folder(argument: str) -> NamedFolder:
     return _named(path, name)
 
 
+def parse_named_folders(argument: str) -> list[NamedFolder]:
+    """Parse `FOLDER` or `NAME=FOLDER`; a folder of runs or of results stands for all in it.
+
+    `results`, `runs` and `studies/NAME` are such folders. The folder of `isoglot adapt` stands for
+    its run, under its own name.
+    """
+    one = parse_named_folder(argument)
+    if one.is_given or not one.path.is_dir() or _has_files(one.path):
+        return [one]
+    if _has_files(one.path / "run"):
+        return [replace(one, path=one.path / "run", is_given=True)]
+    inside = [folder for folder in sorted(one.path.iterdir()) if _has_files(folder)]
+    return [_named(folder, "") for folder in inside] or [one]
+
+
+def _has_files(folder: Path) -> bool:
+    """Whether a folder has a file that a report reads."""
+    return any((folder / name).is_file() for name in _FILES)
+
+
 def parse_named_run(argument: str) -> NamedFolder:
-    """Parse `RUN` or `NAME=RUN`; a run may be named by its folder, its model/ or a file in it."""
+    """Parse `RUN` or `NAME=RUN`: a run's folder, its model/, a file in it, a folder of `adapt`."""
     path, name = _split_name(argument)
-    return _named(path if path.is_file() else run_folder(path), name)
+    if path.is_file():
+        return _named(path, name)
+    folder = run_folder(path)
+    named = _named(folder, name)
+    # the run of `isoglot adapt --out sw` is sw/run, and called sw
+    of_adapt = not name and folder.parent == path
+    return replace(named, name=path.resolve().name) if of_adapt else named
 
 
 def _split_name(argument: str) -> tuple[Path, str]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from isoglot.report.inputs import NamedFolder
+    from isoglot.report.metrics import MetricPoint
 
 _WINDOWS = 120
 """Points of a curve: steps are averaged over this many windows."""
@@ -118,9 +119,12 @@ def training_table(runs: Mapping[str, Sequence[TrainingRun]]) -> Table | None:
     if not runs:
         return None
     heldout = _heldout_means(_metric_names(runs))
+    ends = [points[-1] for group in runs.values() for points in _tokens(group) if points]
+    steps = _unit(max((end.step for end in ends), default=0))
+    tokens = _unit(max((end.tokens for end in ends), default=0))
     heads = [
-        Heading(text="steps", note="thousands"),
-        Heading(text="tokens", note="millions"),
+        Heading(text="steps", note=_UNITS[steps]),
+        Heading(text="tokens", note=_UNITS[tokens]),
         Heading(text="packing", note="% of positions filled"),
         Heading(text="speed", note="thousand tokens/s"),
     ]
@@ -135,7 +139,8 @@ def training_table(runs: Mapping[str, Sequence[TrainingRun]]) -> Table | None:
         corner="run",
         columns=tuple(heads),
         rows=tuple(
-            (Heading(text=name), tuple(_numbers(group, heldout))) for name, group in runs.items()
+            (Heading(text=name), tuple(_numbers(group, heldout, steps, tokens)))
+            for name, group in runs.items()
         ),
     )
 
@@ -150,16 +155,30 @@ def _heldout_means(names: Sequence[str]) -> list[str]:
     return [name for name in names if name.startswith("valid/") and "/mean/" in name]
 
 
-def _numbers(group: Sequence[TrainingRun], heldout: Sequence[str]) -> list[Number]:
-    tokens = [run.metrics.series("tokens") for run in group]
+_UNITS = {1.0: "", 1e3: "thousands", 1e6: "millions"}
+
+
+def _unit(largest: float) -> float:
+    """The unit in which the largest number of a column has one digit or more before the point."""
+    return max(unit for unit in _UNITS if unit == 1 or largest >= unit)
+
+
+def _tokens(group: Sequence[TrainingRun]) -> list[list[MetricPoint]]:
+    return [run.metrics.series("tokens") for run in group]
+
+
+def _numbers(
+    group: Sequence[TrainingRun], heldout: Sequence[str], step_unit: float, token_unit: float
+) -> list[Number]:
+    tokens = _tokens(group)
     packing = [
         100 * fmean(point.value for point in points) / run.batch_tokens
         for run, points in zip(group, tokens, strict=True)
         if points and run.batch_tokens
     ]
     columns = [
-        [points[-1].step / 1e3 for points in tokens if points],
-        [points[-1].tokens / 1e6 for points in tokens if points],
+        [points[-1].step / step_unit for points in tokens if points],
+        [points[-1].tokens / token_unit for points in tokens if points],
         packing,
         [
             fmean(point.value for point in points) / 1e3

@@ -103,9 +103,13 @@ def run_jobs(
 def check_job(job: Job) -> None:
     """Refuse a folder that holds a run of another recipe, corpus or initial model.
 
+    A run that ended before its first checkpoint, as after an error in its settings, is begun anew.
+
     Raises:
         RecipeError: one of the three is another.
     """
+    if not job.is_finished and not any((job.folder / "checkpoints").glob("step-*")):
+        return
     file = job.folder / "recipe.yaml"
     if file.is_file() and file.read_bytes() != dump(job.recipe).encode():
         raise RecipeError(
@@ -231,7 +235,7 @@ class _Clock:
         if not self._trained or not left:
             return ""
         seconds = (time.monotonic() - self._began) / self._trained * left
-        return f", about {duration(seconds)} left"
+        return f", about {duration(seconds)} left of the study"
 
     def _print(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True)

@@ -126,7 +126,11 @@ def heldout_curves(
     for run in runs:
         losses = heldout_losses(RunMetrics(run.folder), objective)
         if not losses:
-            raise IsoglotError(f"{run.folder} has no held-out {objective} loss.")
+            raise IsoglotError(
+                f"{run.folder} has no held-out {objective} loss. A run records held-out losses "
+                "every logging.validate_every_steps steps and at its end: finish it, or name "
+                "another objective (--objective)."
+            )
         if x_axis != STEPS:
             losses = {recipe_value(run.folder, x_axis): losses[max(losses)]}
         points += [_loss_point(run, x, by_language, source) for x, by_language in losses.items()]
