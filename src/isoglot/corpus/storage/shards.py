@@ -203,7 +203,7 @@ def _close_oldest(opened: Shard) -> None:
 
 def _close_removed() -> None:
     """Close shards whose files the cache of remote files has removed: they still take disk."""
-    for reference in _open_shards:
+    for reference in _open_shards.copy():  # other threads open shards meanwhile
         shard = reference()
         if shard is not None and not shard.path.exists():
             shard.close()
