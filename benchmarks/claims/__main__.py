@@ -39,7 +39,7 @@ TESTS = (
     "ntrex/test",
     "tatoeba",
     "facts",
-    *(f"eval/{name}" for name in ("word_align", "bli", "ud_pos", "ner", "nli")),
+    *(f"eval/{name}" for name in ("word_align", "bli", "ud_pos", "ner", "nli", "tydiqa")),
 )
 """Folders of WORK/tests that every encoder is scored on."""
 CHECKPOINT_COST = 0.6

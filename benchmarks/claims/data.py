@@ -9,6 +9,7 @@ Reads DATA (or $ISOGLOT_DATA); writes into TESTS
     eval/word_align, eval/bli                   gold links, lexicons
     eval/ud_pos, eval/ner/wikiann               parts of speech, names
     eval/nli/xnli                               entailment
+    eval/tydiqa                                 questions on a passage (`questions.py`)
 
 The choice of a layer reads ntrex/dev, the odd gold links and the 500 words of a training lexicon;
 scores read the rest. Of English UD-POS and WikiAnn the first 4,000 training sentences are kept, of
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING
 from benchmarks.alignment.languages import LANGUAGES
 from benchmarks.alignment.sources import evaluation_pairs
 from benchmarks.alignment.text import pack, write_lines
+from benchmarks.claims.questions import write_questions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,7 +148,14 @@ def main() -> None:
     given = parser.parse_args()
     if given.data is None:
         parser.error("name the data folder with --data or ISOGLOT_DATA")
-    for write in (write_sentences, write_words, write_tokens, write_names, write_pairs):
+    for write in (
+        write_sentences,
+        write_words,
+        write_tokens,
+        write_names,
+        write_pairs,
+        write_questions,
+    ):
         write(given.data, given.out)
     if given.pack is not None:
         pack(given.out.parent, given.pack, (given.out.name,))

@@ -191,10 +191,12 @@ def fact_scores(
     if not folder.is_dir():
         return {"details": {}}
     names = Names(encoder, tokenizer, folder, None if limit is None else 2)
-    chosen = best(accuracies(encoder, tokenizer, names, folder / "dev.jsonl", limit))
+    development = accuracies(encoder, tokenizer, names, folder / "dev.jsonl", limit)
+    chosen = best(development)
     found = accuracies(encoder, tokenizer, names, folder / "test.jsonl", limit)
     return {
         "facts": fmean(found[chosen]),
+        "development": {"facts": fmean(development[chosen])},
         "details": {
             "facts chosen": f"{chosen[0]}, layer {chosen[1]}",
             "facts chance": chance(names, folder / "test.jsonl"),

@@ -1,31 +1,27 @@
-"""What the cells say about each claim, as a page: docs/findings.md.
+"""What the cells say about each claim, as a page: docs/findings.md, and the same in HTML.
 
-    python -m benchmarks.claims.findings RESULTS.json ... [--out docs/findings.md]
+    python -m benchmarks.claims.findings RESULTS.json ... [--out docs/findings.md] [--html FILE]
 
-A test is a contrast of arms, computed for each seed from cells whose checkpoints of one name have
-the same weights; its interval is Student's, 95 %, over seeds. Only results that exist are used, and
-of a score only values of its present version.
+`verdicts.py` computes differences, intervals and verdicts; `html_page.py` writes HTML.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from benchmarks.cells import ResultsFile
-from benchmarks.claims.checkpoints import checkpoints_in, fingerprints_of
-from benchmarks.claims.table import Claim, read_table
+from benchmarks.claims.checkpoints import checkpoints_in
+from benchmarks.claims.verdicts import NOT_RUN, Difference, Verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-MIN_SEEDS = 3
-"""Fewer give no interval."""
+    from benchmarks.claims.table import Claim
+
 INTRO = """\
 # Which claims hold?
 
@@ -46,131 +42,35 @@ RULES = """\
 **How to read the tables below.** A row is a test, the difference between two arms: `A > B` is the
 score of A minus that of B, mean over the seeds that both have. The sign is turned where lower is
 better, so a positive number always supports the claim. Brackets hold a 95 % interval over seeds
-(Student's, paired by seed; none with fewer than three seeds). A difference whose interval
-excludes 0 is bold and *counts*.
+(Student's, paired by seed; none with fewer than three seeds). Intervals are not corrected for the
+number of scores. A difference is bold and *counts* if it is still beyond noise after Holm's
+correction over the scores of its row: in a row of nothing but noise, any difference counts with a
+probability of 5 %. There are as many such chances as rows. Differences marked ° are of arms that
+are all at the chance level of the score; they do not count.
 
 **Verdicts.** A test *holds* if at least half of its differences count for the claim and none counts
-against it, and *holds in part* if some count for it. *The opposite* is seen if at least half count
-against it and none for it; anything else is *not seen at this size*. A claim holds if all its tests
-do. Intervals are not corrected for the number of scores and tests: of 20 differences that are
-nothing but noise, one counts.
+against it, and *holds in part* if more count for it than against it. It is *mixed* if some count
+for it, and as many or more against it. *The opposite* is seen if at least half count against it and
+none for it; anything else is *not seen at this size*. A claim holds if all its tests do.
 
-**Limits.** Seeds decide the data order, masks and new weights of a continuation; the checkpoint is
-the same for all, so intervals are those of continuations from it. The model is small, training
-takes minutes, and much of the text is novels, the Bible and software documentation: compare arms,
-do not quote absolute levels.
+**Limits.** Seeds decide the data order, masks and new weights of a continuation; the checkpoint and
+the examples of the tests are the same for all, so intervals are those of continuations from it, on
+these tests. The model is small, training takes minutes, and much of the text is novels, the Bible
+and software documentation: compare arms, do not quote absolute levels.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """A contrast of arms in one score, positive if it supports the claim."""
-
-    by_seed: tuple[float, ...]
-
-    @property
-    def mean(self) -> float:
-        """Mean over seeds."""
-        return fmean(self.by_seed)
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """95 % over seeds; none for fewer than three."""
-        from scipy.stats import t
-
-        number = len(self.by_seed)
-        if number < MIN_SEEDS:
-            return None
-        half = float(t.ppf(0.975, number - 1)) * stdev(self.by_seed) / number**0.5
-        return self.mean - half, self.mean + half
-
-    @property
-    def sign(self) -> int:
-        """1: for the claim; -1: against it; 0: neither."""
-        ends = self.interval
-        if ends is None:
-            return 0
-        return (ends[0] > 0) - (ends[1] < 0)
-
-
-class Findings:
-    """The results of all cells, read by claim."""
-
-    def __init__(self, cells: dict[str, dict[str, Any]], about: dict[str, Any]) -> None:
-        self.table, self.about = read_table(), about
-        self.values: dict[str, dict[int, dict[str, float]]] = defaultdict(dict)
-        """Arm -> seed -> scores."""
-        self.weights: dict[tuple[str, int], dict[str, str]] = {}
-        """(arm, seed) -> checkpoint -> fingerprint."""
-        for cell in cells.values():
-            versions = cell.get("versions", {})
-            self.values[cell["arm"]][cell["seed"]] = {
-                score: value
-                for score, value in cell["scores"].items()
-                if score in self.table.scores
-                and versions.get(score, 1) == self.table.scores[score].version
-            }
-            self.weights[cell["arm"], cell["seed"]] = fingerprints_of(cell)
-
-    def difference(self, contrast: dict[str, int], score: str) -> Difference | None:
-        """A contrast over the seeds that all of its arms have; none: there is no such seed."""
-        sign = -1 if self.table.scores[score].lower_is_better else 1
-        found = tuple(
-            sign * sum(factor * self.values[arm][seed][score] for arm, factor in contrast.items())
-            for seed in self._seeds([*contrast])
-            if all(score in self.values[arm][seed] for arm in contrast)
-        )
-        return Difference(by_seed=found) if found else None
-
-    def _seeds(self, arms: list[str]) -> list[int]:
-        """Seeds that all the arms have, with checkpoints of the same weights."""
-        common = set.intersection(*(set(self.values.get(arm, {})) for arm in arms))
-        return [seed for seed in sorted(common) if self._compare(arms, seed)]
-
-    def _compare(self, arms: list[str], seed: int) -> bool:
-        used = {pair for arm in arms for pair in self.weights[arm, seed].items()}
-        return len(used) == len({name for name, _ in used})
-
-    def differences(self, contrast: dict[str, int]) -> dict[str, Difference]:
-        """Score -> the contrast in it, where there is one."""
-        found = {score: self.difference(contrast, score) for score in self.table.scores}
-        return {score: one for score, one in found.items() if one is not None}
-
-    def test_verdict(self, contrast: dict[str, int]) -> str:
-        """The verdict of one test."""
-        present = self.differences(contrast).values()
-        if not present:
-            return "not run"
-        signs = [one.sign for one in present if one.interval is not None]
-        if not signs:
-            return f"too few seeds ({max(len(one.by_seed) for one in present)})"
-        if min(signs) >= 0 and 2 * signs.count(1) >= len(signs):
-            return "holds"
-        if max(signs) <= 0 and 2 * signs.count(-1) >= len(signs):
-            return "the opposite"
-        return "holds in part" if 1 in signs else "not seen at this size"
-
-    def verdict(self, claim: Claim) -> str:
-        """The verdict of a claim: that of all its tests."""
-        found = [self.test_verdict(test) for test in claim.tests.values()]
-        done = [one for one in found if one != "not run" and not one.startswith("too few")]
-        if not done:
-            return next((one for one in found if one != "not run"), "not run")
-        if len(done) < len(found):
-            return f"open: {len(done)} of {len(found)} tests run"
-        if len(set(done)) == 1:
-            return done[0]
-        against = {"the opposite", "not seen at this size"}
-        return "not seen at this size" if against.issuperset(done) else "holds in part"
+class Findings(Verdicts):
+    """The page in Markdown."""
 
     def page(self) -> str:
         """All of docs/findings.md."""
         parts = [INTRO, *self._facts(), "## Claims\n", *self._claims()]
         parts += ["## Evidence\n", RULES, *self._scores()]
         for number, claim in enumerate(self.table.claims, start=1):
-            if self.verdict(claim) != "not run":
+            if self.verdict(claim) != NOT_RUN:
                 parts += self._evidence(number, claim)
-        parts += ["## All arms\n", *self._arms()]
+        parts += ["## A united recipe\n", *self._united(), "## All arms\n", *self._arms()]
         return "\n".join(parts).rstrip() + "\n"
 
     def _facts(self) -> Iterator[str]:
@@ -194,61 +94,113 @@ class Findings:
         yield _row("", "paper", "claim", "verdict", "seeds")
         yield "|--:|---|---|---|--:|"
         for number, claim in enumerate(self.table.claims, start=1):
-            seeds = [
-                max(len(one.by_seed) for one in found.values())
-                for test in claim.tests.values()
-                if (found := self.differences(test))
-            ]
-            told = str(min(seeds)) if seeds and len(seeds) == len(claim.tests) else ""
-            yield _row(str(number), claim.paper, claim.claim, self.verdict(claim), told)
+            told = self.num_seeds(claim)
+            seeds = "" if told is None else str(told)
+            yield _row(str(number), claim.paper, claim.claim, self.verdict(claim), seeds)
         yield ""
 
     def _scores(self) -> Iterator[str]:
         yield "**Scores.**\n"
         yield _row("column", "what is scored", "unit")
         yield "|---|---|---|"
-        for kind in self.table.scores.values():
+        for score, kind in self.table.scores.items():
             lower = "; lower is better" if kind.lower_is_better else ""
-            yield _row(kind.label, kind.what, f"{kind.unit}{lower}")
+            chance = f"; chance {self.chance[score]:.1f}" if score in self.chance else ""
+            yield _row(kind.label, kind.what, f"{kind.unit}{lower}{chance}")
         yield ""
 
     def _evidence(self, number: int, claim: Claim) -> Iterator[str]:
         yield f"### {number}. {claim.paper}: {claim.claim}\n"
         yield f"**Verdict**: {self.verdict(claim)}.\n"
-        shown = {name: test for name, test in claim.tests.items() if self.differences(test)}
-        scores = self._shown_scores(shown.values())
+        shown = {
+            name: found for name, test in claim.tests.items() if (found := self.differences(test))
+        }
+        scores = [score for score in self.table.scores if any(score in of for of in shown.values())]
         if shown:
             labels = (self.table.scores[score].label for score in scores)
             yield _row("difference", *labels, "for, against", "verdict")
             yield "|---|" + "--:|" * (len(scores) + 1) + "---|"
-            for name, test in shown.items():
-                cells = [self._told(test, score) for score in scores]
-                yield _row(name, *cells, self._counts(test), self.test_verdict(test))
+            for name, found in shown.items():
+                verdict = self.test_verdict(claim.tests[name])
+                yield _row(name, *self.told(found, scores), self.counts(found), verdict)
             yield ""
         missing = [name for name in claim.tests if name not in shown]
         if missing:
             yield f"Not run: {'; '.join(missing)}.\n"
+        if claim.differs:
+            yield f"**What differs from the paper**: {claim.differs}\n"
         yield f"**What would change our mind**: {claim.change}\n"
 
-    def _shown_scores(self, tests: Iterable[dict[str, int]]) -> list[str]:
-        """The scores that any of the tests has."""
-        found = {score for test in tests for score in self.differences(test)}
-        return [score for score in self.table.scores if score in found]
-
-    def _counts(self, test: dict[str, int]) -> str:
+    def counts(self, found: Mapping[str, Difference]) -> str:
         """Scores that count for a test, and against it."""
-        found = [one.sign for one in self.differences(test).values() if one.interval is not None]
-        return f"{found.count(1)}, {found.count(-1)} of {len(found)}" if found else ""
+        signs = [*self.signs(found).values()]
+        return f"{signs.count(1)}, {signs.count(-1)} of {len(signs)}" if signs else ""
 
-    def _told(self, test: dict[str, int], score: str) -> str:
-        found = self.difference(test, score)
-        if found is None:
-            return ""
+    def told(self, found: Mapping[str, Difference], scores: Iterable[str]) -> list[str]:
+        """The differences of a row with their intervals, those that count in bold."""
+        signs = self.signs(found)
+        return [
+            self.told_one(found[score], score, counts=bool(signs.get(score)))
+            if score in found
+            else ""
+            for score in scores
+        ]
+
+    def told_one(self, found: Difference, score: str, *, counts: bool) -> str:
+        """A difference as text."""
         digits, ends = self.table.scores[score].digits, found.interval
-        if ends is None:
-            return f"{found.mean:+.{digits}f}"
-        text = f"{found.mean:+.{digits}f} [{ends[0]:+.{digits}f}, {ends[1]:+.{digits}f}]"
-        return f"**{text}**" if found.sign else text
+        text = f"{found.mean:+.{digits}f}"
+        if ends is not None:
+            text += f" [{ends[0]:+.{digits}f}, {ends[1]:+.{digits}f}]"
+        if found.is_chance:
+            return f"{text}°"
+        return f"**{text}**" if counts else text
+
+    def united_rule(self) -> str:
+        """How the united recipe is chosen and tested."""
+        search = self.table.search
+        told, tests = (", ".join(map(str, one)) for one in (search.seeds, self.test_seeds()))
+        tested = f"the other seeds ({tests})" if tests else "other seeds"
+        return (
+            "Is there a recipe that beats each paper's in the mean of all scores, and is worse in "
+            f"none? Among {len(search.candidates)} mixtures, the one is chosen that gains most "
+            f"over the control in development scores (other examples than those of the tests) with "
+            f"seeds {told}, in the mean of percentage points. It is tested once, by the scores of "
+            f"{tested}, against the arms of the papers. It beats an arm if the interval of the "
+            "mean difference is above 0 and no score counts against it."
+        )
+
+    def _united(self) -> Iterator[str]:
+        yield f"{self.united_rule()}\n"
+        ranked = self.development_means()
+        if not ranked:
+            yield "Not run.\n"
+            return
+        yield _row("arm", "development scores, gain over the control", "seeds")
+        yield "|---|--:|--:|"
+        for arm, (gain, seeds) in ranked.items():
+            own = arm if arm in self.table.search.candidates else f"{arm} (no candidate)"
+            yield _row(own, f"{gain:+.2f}", str(seeds))
+        yield ""
+        chosen = self.chosen()
+        if chosen is None:
+            yield "No candidate has all seeds of the search yet.\n"
+            return
+        yield f"Chosen: `{chosen}`.\n"
+        rivals, tested = self.rivals(chosen), self.test_seeds()
+        if not rivals:
+            yield "It has not been tested.\n"
+            return
+        found = {rival: self.differences(contrast, tested) for rival, contrast in rivals.items()}
+        scores = [score for score in self.table.scores if any(score in of for of in found.values())]
+        labels = (self.table.scores[score].label for score in scores)
+        yield _row(f"{chosen} less", "mean, points", *labels, "beats it")
+        yield "|---|" + "--:|" * (len(scores) + 1) + "---|"
+        for rival, contrast in rivals.items():
+            mean = self.told_one(self.mean_difference(contrast, tested), "ntrex", counts=False)
+            row = self.told(found[rival], scores)
+            yield _row(rival, mean, *row, self.beats(contrast))
+        yield ""
 
     def _arms(self) -> Iterator[str]:
         kinds = self.table.scores
@@ -256,32 +208,32 @@ class Findings:
         if missing:
             yield f"Arms that have not been run: {', '.join(missing)}.\n"
         yield "Mean ± standard deviation over seeds, in the units of the scores above.\n"
-        for of_translation, shown in self._score_groups():
-            own = {
-                name: list(self.values[name].values())
-                for name, arm in self.table.arms.items()
-                if self.values.get(name) and arm.is_translation == of_translation
-            }
-            if not own:
-                continue
+        for shown, own in self.arm_groups():
             yield _row("arm", "trained with", "seeds", *(kinds[score].label for score in shown))
             yield "|---|---|--:|" + "--:|" * len(shown)
             for name, found in own.items():
                 spreads = (
-                    _spread([one[score] for one in found if score in one], kinds[score].digits)
+                    spread([one[score] for one in found if score in one], kinds[score].digits)
                     for score in shown
                 )
                 yield _row(name, self.table.arms[name].what, str(len(found)), *spreads)
             yield ""
 
-    def _score_groups(self) -> Iterator[tuple[bool, list[str]]]:
-        """The scores of encoders, and those of translation."""
+    def arm_groups(self) -> Iterator[tuple[list[str], dict[str, list[dict[str, float]]]]]:
+        """Scores, and the arms that have them with their values: encoders, then translation."""
         for of_translation in (False, True):
-            scores = self.table.scores.items()
-            yield of_translation, [n for n, of in scores if of.translation == of_translation]
+            own = {
+                name: list(self.values[name].values())
+                for name, arm in self.table.arms.items()
+                if self.values.get(name) and arm.is_translation == of_translation
+            }
+            present = {score for found in own.values() for one in found for score in one}
+            if own:
+                yield [score for score in self.table.scores if score in present], own
 
 
-def _spread(values: list[float], digits: int) -> str:
+def spread(values: list[float], digits: int) -> str:
+    """Mean ± standard deviation."""
     if not values:
         return ""
     deviation = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
@@ -296,10 +248,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Write the page of findings.")
     parser.add_argument("results", type=Path, nargs="*", help="claims.json of one or more calls")
     parser.add_argument("--out", type=Path, default=Path("docs/findings.md"))
+    parser.add_argument("--html", type=Path, help="also write this page in HTML")
     given = parser.parse_args()
     results = ResultsFile(given.out.with_suffix(".json"), given.results)
     check_steps(given.results)
-    given.out.write_text(Findings(results.cells, results.about).page(), encoding="utf-8")
+    found = Findings(results.cells, results.about)
+    given.out.write_text(found.page(), encoding="utf-8")
+    if given.html is not None:
+        from benchmarks.claims.html_page import html_page
+
+        date = results.about.get("date") or max(file.stem for file in given.results)
+        given.html.write_text(html_page(found, date=date), encoding="utf-8")
 
 
 def check_steps(files: Iterable[Path]) -> None:

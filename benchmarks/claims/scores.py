@@ -7,6 +7,7 @@
 | lexicon | layer or table: 500 words of the training lexicon | 2,000 test words, CSLS |
 | pos, ner | nothing: one setting for all | zero-shot from 4,000 English sentences |
 | nli | nothing: one setting for all | zero-shot from 2,490 English pairs |
+| questions | nothing: one setting for all | zero-shot from 2,500 English questions |
 | facts | layer and pooling: development facts | test facts (`facts.py`), if the tests have them |
 
 `development` has the values of the data that layers were chosen on, and of more sentences for
@@ -37,12 +38,17 @@ POOLINGS: dict[str, Callable[[Rows], Tensor]] = {
     "first token": lambda rows: (rows.sequences >= 0) & (rows.positions == 0),
 }
 """Of a sentence: which tokens of padded rows are averaged."""
-TRAINED = {
-    "pos": ("ud-pos", "accuracy", 2),
-    "ner": ("wikiann", "f1", 2),
-    "nli": ("xnli", "accuracy", 3),
+TRAINED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "pos": ("ud-pos", "accuracy", {"epochs": 2}),
+    "ner": ("wikiann", "f1", {"epochs": 2}),
+    "nli": ("xnli", "accuracy", {"epochs": 3}),
+    "questions": (
+        "tydiqa",
+        "f1",
+        {"epochs": 3, "max_length": 256, "stride": 64, "n_best": 5, "max_answer_tokens": 20},
+    ),
 }
-"""Score -> task, metric and epochs of fine-tuning."""
+"""Score -> task, metric and settings of fine-tuning."""
 FINETUNE_SETTINGS = {
     "learning_rate": 3e-4,
     "batch_size": 32,
@@ -186,10 +192,11 @@ def _lexicon(
 
 def trained_score(name: str, model: Path, tests: Path, seed: int, *, small: bool) -> dict[str, Any]:
     """A fine-tuned score, zero-shot: the mean over languages other than English, in percent."""
+    from benchmarks.claims.questions import FOLDER, chance
     from isoglot.finetuning.finetune import finetune
 
-    task, metric, epochs = TRAINED[name]
-    settings = {"epochs": epochs, **FINETUNE_SETTINGS}
+    task, metric, own = TRAINED[name]
+    settings = {**FINETUNE_SETTINGS, **own}
     if small:
         settings |= {"epochs": 1, "max_train_examples": 64, "max_test_examples": 8}
     results = finetune(
@@ -205,11 +212,14 @@ def trained_score(name: str, model: Path, tests: Path, seed: int, *, small: bool
         code: next((of[one] for one in of if one not in ("", DEV)), of[""])
         for code, of in values.items()
     }
+    details: dict[str, Any] = {f"{name} by language": tested}
+    if name == "questions":
+        details["questions chance"] = chance(tests / "eval" / FOLDER)
     development = [of[DEV] for code, of in values.items() if code != "en" and DEV in of]
     return {
         name: fmean(value for code, value in tested.items() if code != "en"),
         "development": {name: fmean(development)} if development else {},
-        "details": {f"{name} by language": tested},
+        "details": details,
     }
 
 

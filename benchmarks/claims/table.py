@@ -44,8 +44,15 @@ class ScoreKind:
     version: int = 1
     """Higher since its definition changed; values of other versions are left out."""
     digits: int = 1
+    chance: float | None = None
+    """Its value by guessing, unless cells tell it in `details`."""
     translation: bool = False
     """Of arms that translate; all others are of encoders."""
+
+    @property
+    def in_percent(self) -> bool:
+        """May it be averaged with others?"""
+        return "%" in self.unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +138,19 @@ class Claim:
     """What would change our mind."""
     tests: dict[str, dict[str, int]]
     """Test -> arm -> factor; the sum is above 0 if the claim holds."""
+    differs: str = ""
+    """What the test has otherwise than the paper."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """How a united recipe is chosen and tested."""
+
+    seeds: tuple[int, ...]
+    """Their development scores choose; the scores of other seeds are its test."""
+    candidates: tuple[str, ...]
+    rivals: tuple[str, ...]
+    """The arms that it must beat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,12 +161,22 @@ class Table:
     checkpoints: dict[str, Checkpoint]
     arms: dict[str, Arm]
     order: tuple[tuple[str, ...], ...]
+    search: Search
     claims: tuple[Claim, ...]
 
     def cells(self, seeds: list[int], arms: list[str]) -> list[str]:
-        """Cells as `ARM-SEED`, all seeds of a group of arms before the next group."""
+        """Cells as `ARM-SEED`, all seeds of a group of arms before the next group.
+
+        Seeds of candidates that are not those of the search come last, unless `arms` are named.
+        """
         groups = [tuple(arms)] if arms else self.order
-        return [f"{arm}-{seed}" for group in groups for seed in seeds for arm in group]
+        pairs = [(arm, seed) for group in groups for seed in seeds for arm in group]
+        if not arms:
+            pairs.sort(key=lambda pair: self._is_late(*pair))
+        return [f"{arm}-{seed}" for arm, seed in pairs]
+
+    def _is_late(self, arm: str, seed: int) -> bool:
+        return arm in self.search.candidates and seed not in self.search.seeds
 
     def needs(self, arm: str) -> set[str]:
         """The checkpoints without which an arm cannot be trained."""
@@ -188,8 +218,10 @@ def read_table() -> Table:
     }
     arms = {name: _arm(one) for name, one in said["arms"].items()}
     claims = tuple(Claim(**one) for one in said["claims"])
+    search = Search(**{name: tuple(found) for name, found in said["search"].items()})
     order = tuple(tuple(group) for group in said["order"])
     tested = {arm for claim in claims for test in claim.tests.values() for arm in test}
+    tested |= {*search.candidates, *search.rivals}
     for name in (*tested, *(arm for group in order for arm in group)):
         assert name in arms, f"{FILE}: there is no arm {name!r}"
     assert set(arms) == {arm for group in order for arm in group}, f"{FILE}: order lacks arms"
@@ -205,5 +237,6 @@ def read_table() -> Table:
         checkpoints=checkpoints,
         arms=arms,
         order=order,
+        search=search,
         claims=claims,
     )

@@ -9,6 +9,7 @@ import shutil
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -102,11 +103,15 @@ class Setting:
 
 
 def machine() -> dict[str, str]:
-    """Device and version of PyTorch."""
+    """Device, version of PyTorch, and today's date."""
     import torch
 
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
-    return {"device": device, "torch": torch.__version__}
+    return {
+        "device": device,
+        "torch": torch.__version__,
+        "date": datetime.now(tz=UTC).date().isoformat(),
+    }
 
 
 def train_cell(setting: Setting, name: str, seed: int) -> dict[str, Any]:

@@ -17,14 +17,17 @@ import argparse
 import json
 import lzma
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.alignment.choose import choose_pairs, choose_text
 from benchmarks.alignment.decontamination import EvaluationSentences
 from benchmarks.alignment.languages import LANGUAGES, OTHERS, PIVOT
+from benchmarks.alignment.sentences import split
 from benchmarks.alignment.sources import evaluation_pairs
 from benchmarks.alignment.text import pack, write_lines
+from benchmarks.claims.questions import TESTED, read_squad
 from isoglot.cli.prepare import show_manifest
 from isoglot.corpus.pipeline.run import prepare
 from isoglot.recipe import load_prepare
@@ -45,6 +48,8 @@ TOKENS = {
     "sw": 350_000,
 }
 """Tokens of text of each language, about."""
+_NOTE_MARK = re.compile(r"\s*\[\d+\]")
+"""Marks of notes in Wikipedia, which the corpus's text has not."""
 _PREPARE = """\
 sources:
   text:
@@ -61,7 +66,7 @@ heldout_share: 0.01
 
 
 def labelled_sentences(data: Path) -> Iterator[tuple[str, ...]]:
-    """The sentences of the tests of words, names and sentence pairs."""
+    """The sentences of the tests of words, names, sentence pairs and questions."""
     tests = data / "eval"
     tagged = ("ud_pos", "ner/wikiann", "ner/masakhaner", "ner/uner")
     for file in (file for name in tagged for file in sorted((tests / name).glob("*.xz"))):
@@ -76,6 +81,10 @@ def labelled_sentences(data: Path) -> Iterator[tuple[str, ...]]:
         yield from ((line,) for line in _lines(file))
     for file in sorted((tests / "nli" / "xnli").glob("*.xz")):
         yield from ((cell,) for line in _lines(file) for cell in line.split("\t")[2:])
+    for file in TESTED.values():
+        for passage, question in read_squad(data, file):
+            sentences = split(" ".join(_NOTE_MARK.sub("", passage).split()))
+            yield from ((sentence,) for sentence in (*sentences, question["question"]))
 
 
 def _word(line: str) -> str:

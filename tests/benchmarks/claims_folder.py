@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -116,6 +117,7 @@ def write_tests(tests: Path) -> None:
             ]
             write_lines(tests / "eval" / name.format(code, part), lines)
     _write_entailment(tests / "eval" / "nli" / "xnli")
+    _write_questions(tests / "eval" / "tydiqa")
 
 
 def _write_entailment(folder: Path) -> None:
@@ -126,3 +128,15 @@ def _write_entailment(folder: Path) -> None:
         ]
         heading = f"pairID\tgenre\tlabel\tsentence1_{code}\tsentence2_{code}"
         write_lines(folder / f"{code}.{part}.tsv", [heading, *rows])
+
+
+def _write_questions(folder: Path) -> None:
+    for code, part in (("en", "train"), ("fr", "test")):
+        paragraphs = []
+        for number, one in enumerate(sentences(16, 50)):
+            subject, verb, told, _ = one[code]
+            answer = {"text": told, "answer_start": len(f"{subject} {verb} ")}
+            asked = {"id": str(number), "question": f"{subject} {verb}", "answers": [answer]}
+            paragraphs.append({"context": " ".join(one[code]), "qas": [asked]})
+        said = {"version": "1.1", "data": [{"title": "", "paragraphs": paragraphs}]}
+        write_lines(folder / f"{code}.{part}.json", [json.dumps(said, ensure_ascii=False)])

@@ -54,6 +54,7 @@ from isoglot.visualizations import SentenceMap, Visualizations
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from pathlib import Path
 
     from jinja2 import Environment
 
@@ -228,22 +229,33 @@ def corpus_page(corpus: Corpus, *, alphas: Sequence[float], samples: int, title:
     )
 
 
-def render(template: str, title: str, **values: Any) -> str:
-    """The HTML of a template of this package."""
-    page = _environment().get_template(template)
+def render(template: str, title: str, *, folder: Path | None = None, **values: Any) -> str:
+    """The HTML of a template of this package, or of a folder whose templates include these."""
+    page = _environment(folder).get_template(template)
     html: str = page.render(title=title, version=__version__, colours=colours, **values)
     # a table that is wider than a phone scrolls by itself, not the page with it
     html = html.replace("<table", '<div class="wide"><table')
     return html.replace("</table>", "</table></div>")
 
 
-def _environment() -> Environment:
+def _environment(folder: Path | None = None) -> Environment:
     try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from jinja2 import (
+            ChoiceLoader,
+            Environment,
+            FileSystemLoader,
+            PackageLoader,
+            StrictUndefined,
+        )
     except ImportError as error:
         raise ReportError("An HTML page needs jinja2: pip install 'isoglot[report]'.") from error
     environment = Environment(
-        loader=PackageLoader("isoglot.report"),
+        loader=ChoiceLoader(
+            [
+                *([] if folder is None else [FileSystemLoader(folder)]),
+                PackageLoader("isoglot.report"),
+            ]
+        ),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
