@@ -137,7 +137,7 @@ class CellQueue:
     _ready: set[str] = field(default_factory=set)
     """Preparations that were begun, and those that are done."""
     _again: set[str] = field(default_factory=set)
-    """Cells that have been begun again, once, after their process died."""
+    """Cells and preparations that are begun again, once, after their process died."""
 
     def run(self, names: Iterable[str]) -> list[str]:
         """Run the cells that have no result yet; gives those that failed."""
@@ -188,7 +188,13 @@ class CellQueue:
     def _finish(self, ended: Ended) -> None:
         name, result = ended.name, ended.result
         if name in self._begun:
-            self._finish_preparation(name, result)
+            if result.get("died") and name not in self._again:
+                # every cell that waits for it would be lost
+                print(f"{name:<28} {result['error']}; it is run again", flush=True)
+                self._again.add(name)
+                self._begun.remove(name)
+            else:
+                self._finish_preparation(name, result)
         elif result.get("died") and name not in self._again:
             print(f"{name:<28} {result['error']}; it is run again at the end", flush=True)
             self._again.add(name)

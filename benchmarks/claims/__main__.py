@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ from benchmarks.claims.train import Setting, train_nothing
 from benchmarks.workers import Result, Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
 SHARE_OF_TRAINING = 0.5
 """Of a cell's time, the other half being scores; an arm of more steps costs accordingly more."""
@@ -42,6 +43,7 @@ TESTS = (
     *(f"eval/{name}" for name in ("word_align", "bli", "ud_pos", "ner", "nli", "tydiqa")),
 )
 """Folders of WORK/tests that every encoder is scored on."""
+BLEU_PACKAGES = ("sacrebleu", "sacremoses")
 CHECKPOINT_COST = 0.6
 """Of the default checkpoint, in cells: 66 s of an H200, where a cell takes 100 to 180 s."""
 
@@ -59,8 +61,8 @@ def arm_of(cell: str) -> str:
     return cell.rpartition("-")[0]
 
 
-def missing_data(work: Path, arms: Iterable[str]) -> list[str]:
-    """Files and folders that arms or their scores read and WORK does not have."""
+def missing_data(work: Path, arms: Collection[str]) -> list[str]:
+    """Files and folders that arms or their scores read and WORK does not have, and packages."""
     table, needed = read_table(), dict[str, None]()
     for name in arms:
         arm = table.arms[name]
@@ -72,7 +74,10 @@ def missing_data(work: Path, arms: Iterable[str]) -> list[str]:
         told = " ".join(arm.settings)
         needed |= {"dictionaries": None} if "<work>/dictionaries" in told else {}
         needed |= {"corpus/knowledge": None} if arm.reads_knowledge else {}
-    return [name for name in needed if not (work / name).exists()]
+    packages = BLEU_PACKAGES if any(table.arms[name].is_translation for name in arms) else ()
+    return [name for name in needed if not (work / name).exists()] + [
+        f"the package {name}" for name in packages if find_spec(name) is None
+    ]
 
 
 class Study:
@@ -155,6 +160,24 @@ class Study:
         }
         results.write()
 
+    def _possible(self, names: list[str]) -> list[str]:
+        """Cells without those that lack data; an error if they were named, or all lack some."""
+        given = self.given
+        lacking: dict[str, list[str]] = {}
+        for arm in dict.fromkeys(map(arm_of, names)):
+            if missing := missing_data(given.work, [arm]):
+                lacking.setdefault(", ".join(missing), []).append(arm)
+        left_out = {arm for arms in lacking.values() for arm in arms}
+        kept = [name for name in names if arm_of(name) not in left_out]
+        if lacking and (given.arms or given.cells or not kept):
+            sys.exit(
+                f"{given.work} lacks {'; '.join(lacking)}. Write them as README.md says, name "
+                "their archives with --archives, or choose other arms with --arms."
+            )
+        for missing, arms in lacking.items():
+            print(f"left out for lack of {missing}: {', '.join(arms)}", flush=True)
+        return kept
+
     def run(self, names: list[str], deadline: Deadline) -> list[str]:
         """Run cells; gives those that failed."""
         given = self.given
@@ -162,11 +185,7 @@ class Study:
         with Workers(given.parallel, trainings=given.trainings, threads=threads) as workers:
             for archive in given.archives:
                 unpack(archive, given.work)
-            if missing := missing_data(given.work, map(arm_of, names)):
-                sys.exit(
-                    f"{given.work} lacks {', '.join(missing)}. Write them as README.md says, name "
-                    "their archives with --archives, or choose other arms with --arms."
-                )
+            names = self._possible(names)
             queue = CellQueue(
                 work=self.setting,
                 results=self.results,

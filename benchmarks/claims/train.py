@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 NOT_AGAIN = "transplant=null"
 """A second part continues the model of the first, which has the corpus's vocabulary."""
+TRAINED = "trained"
+"""A file in the folder of a cell whose model is trained and not yet scored."""
 ADDED = ("steps", "tokens", "train_seconds")
 """Facts of the parts of an arm that are added."""
 
@@ -126,15 +128,17 @@ def train_cell(setting: Setting, name: str, seed: int) -> dict[str, Any]:
     with cell_folder(setting.work / "cells" / f"{name}-{seed}", about) as place:
         with training_slot():
             model, facts = train_arm(setting, name, seed, place)
+            (place / TRAINED).touch()
             forget_compiled()
         began = time.perf_counter()
         if arm.is_translation:
             tests = (setting.work / arm.corpus).with_name("tests")
-            found = translation.translation_scores(model, tests, small=setting.small)
-            found["scores"] |= translation.mass_perplexity(model.parent)
+            found = translation.all_scores(model, tests, small=setting.small)
         else:
             found = all_scores(model, setting.work / "tests", seed, small=setting.small)
             found["scores"] |= text_scores(setting, arm, model.parent)
+        if "errors" not in found:
+            (place / TRAINED).unlink()
     rounded = {key: round(value, 1) for key, value in facts.items() if key.endswith("seconds")}
     used: dict[str, str] = about["checkpoints"]
     return {
@@ -154,20 +158,22 @@ def train_cell(setting: Setting, name: str, seed: int) -> dict[str, Any]:
 def cell_folder(place: Path, about: dict[str, Any]) -> Iterator[Path]:
     """The folder of a cell, with what an earlier call has left of the same training.
 
-    It is removed after the block, unless a signal has stopped the training.
+    It is removed after the block, unless a signal has stopped the training, or scores of a trained
+    model have failed: a later call then scores it.
     """
     file = place / "about.json"
     if not file.is_file() or json.loads(file.read_text(encoding="utf-8")) != about:
         shutil.rmtree(place, ignore_errors=True)
         write_json(file, about)
+    is_stopped = False
     try:
         yield place
-    except Exception:
-        shutil.rmtree(place, ignore_errors=True)
+    except (SystemExit, KeyboardInterrupt):
+        is_stopped = True
         raise
-    else:
-        shutil.rmtree(place, ignore_errors=True)
     finally:
+        if not is_stopped and not (place / TRAINED).exists():
+            shutil.rmtree(place, ignore_errors=True)
         forget_compiled()
 
 

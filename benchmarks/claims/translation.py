@@ -15,6 +15,7 @@ import math
 import os
 import shutil
 import tempfile
+import traceback
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -43,6 +44,17 @@ def write_translation(data: Path, work: Path, vocabulary: int, *, lines: int | N
         (place / "tests").mkdir(parents=True, exist_ok=True)
         for file in tests.values():
             shutil.copy(file, place / "tests" / file.name)
+
+
+def all_scores(model: Path, tests: Path, *, small: bool) -> dict[str, Any]:
+    """BLEU and the perplexity of MASS; `errors` says why translating has failed."""
+    found: dict[str, Any] = {"scores": {}}
+    try:
+        found = translation_scores(model, tests, small=small)
+    except Exception:  # minutes of training are worth keeping
+        found["errors"] = {"translation": traceback.format_exc(limit=-6)}
+    found["scores"] |= mass_perplexity(model.parent)
+    return found
 
 
 def translation_scores(model: Path, tests: Path, *, small: bool) -> dict[str, Any]:

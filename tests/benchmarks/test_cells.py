@@ -167,6 +167,15 @@ def test_cells_wait_for_their_preparation_and_others_do_not(tmp_path: Path) -> N
     assert set(cells) == {"a-0", "d-0"}, "a preparation is no cell"
 
 
+def test_a_preparation_whose_process_dies_is_begun_again_once(tmp_path: Path) -> None:
+    needs = {"a-0": ["prep-dies"], "b-0": ["prep-dies-always"]}
+    failed, cells = run(
+        tmp_path, ["a-0", "b-0", "c-0"], parallel=2, needs=lambda name: needs.get(name, [])
+    )
+    assert sorted(failed) == ["b-0", "prep-dies-always"]
+    assert set(cells) == {"a-0", "c-0"}
+
+
 def test_cells_far_behind_do_not_begin_before_those_that_wait(tmp_path: Path) -> None:
     waiting = [f"a-{seed}" for seed in range(5)]
     needs = {"z-0": [], "y-0": ["for-y"]}

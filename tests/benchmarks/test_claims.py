@@ -105,6 +105,7 @@ def test_a_p_value_is_below_5_percent_where_the_interval_excludes_0() -> None:
         for sign in (1, -1):
             found = Difference(by_seed=tuple(sign * shift + one for one in noise))
             assert found.p_value == pytest.approx(0.05, abs=1e-3)
+            assert found.p_value is not None
             assert (found.p_value < 0.05) is below
             assert found.interval is not None
             assert (found.interval[0] * found.interval[1] > 0) is below

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from benchmarks.cells import Deadline, ResultsFile
 from benchmarks.claims import __main__ as program
-from benchmarks.claims import english
+from benchmarks.claims import english, train, translation
 from benchmarks.claims.checkpoints import (
     TrainedCheckpoint,
     checkpoints_in,
@@ -56,7 +56,7 @@ def test_arms_of_equal_total_tokens(name: str) -> None:
         rows += checkpoint.steps(2000) * batch.rows
     batch = load_recipe(str(arm.file), list(arm.settings)).batch
     rows += TABLE.steps(name, 500, 2000) * batch.rows
-    own = {"meta-scratch-short": 500}
+    own = {"meta-scratch-short": 500, "meta-transplant-long": 500 + 2 * 1000}
     assert rows == own.get(name, 500 + 1000) * 256
 
 
@@ -125,6 +125,8 @@ def study(tmp_path: Path, **others: Any) -> program.Study:
         "loader_workers": 0,
         "small": True,
         "settings": [],
+        "arms": [],
+        "cells": [],
     }
     return program.Study(Namespace(**told | others))
 
@@ -142,7 +144,9 @@ def test_what_cells_wait_for_and_what_they_cost(tmp_path: Path) -> None:
     assert own.cost("checkpoint-english") == own.cost("checkpoint-multilingual") / 2
 
 
-def test_what_a_folder_lacks_is_told_before_anything_is_trained(tmp_path: Path) -> None:
+def test_what_a_folder_lacks_is_told_before_anything_is_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("corpus/manifest.json", *(f"tests/{part}/x" for part in program.TESTS)):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
@@ -160,6 +164,15 @@ def test_what_a_folder_lacks_is_told_before_anything_is_trained(tmp_path: Path) 
     given: dict[str, Any] = {"parallel": 1, "trainings": None, "archives": []}
     with pytest.raises(SystemExit, match="lacks corpus/knowledge"):
         study(tmp_path, **given).run(["k-both-0"], Deadline(seconds=60.0))
+    kept = study(tmp_path, **given)._possible(["k-both-0", "control-0", "unmt-gc-1", "control-1"])
+    assert kept == ["control-0", "control-1"]
+    told = capsys.readouterr().out
+    assert "left out for lack of corpus/knowledge: k-both\n" in told
+    with pytest.raises(SystemExit, match="lacks corpus/knowledge"):
+        study(tmp_path, **given, arms=["k-both", "control"])._possible(["k-both-0", "control-0"])
+    monkeypatch.setattr(program, "find_spec", lambda name: None if name == "sacrebleu" else 1)
+    assert program.missing_data(tmp_path, ["unmt-gc"])[-1] == "the package sacrebleu"
+    assert program.missing_data(tmp_path, ["control"]) == []
 
 
 def test_other_steps_than_those_of_known_cells_end_the_call(tmp_path: Path) -> None:
@@ -223,6 +236,39 @@ def test_other_weights_than_those_of_known_cells_are_refused(tmp_path: Path, nam
     assert "fingerprint" not in about
     with pytest.raises(ValueError, match="would not compare"):
         own.prepared(f"checkpoint-{name}", prepared("others"))
+
+
+def test_a_trained_model_whose_scores_failed_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[bool] = []
+
+    def trained(setting: Setting, name: str, seed: int, place: Path) -> tuple[Path, dict[str, Any]]:
+        begun.append((place / "model").exists())
+        (place / "model").touch()
+        return place / "model", {"train_seconds": 1.0}
+
+    said: list[dict[str, Any]] = [{"errors": {"translation": "no good"}}, {}]
+    monkeypatch.setattr(train, "train_arm", trained)
+    monkeypatch.setattr(translation, "all_scores", lambda *_, **__: {"scores": {}} | said.pop(0))
+    setting = Setting(
+        work=tmp_path, checkpoints={}, steps=3, stage0_steps=4, loader_workers=0, small=True
+    )
+    assert "errors" in train_cell(setting, "unmt-gc", 0)
+    assert "errors" not in train_cell(setting, "unmt-gc", 0)
+    assert begun == [False, True], "the second call has the model of the first"
+    assert not (tmp_path / "cells" / "unmt-gc-0").exists()
+
+
+def test_an_error_of_translating_leaves_the_perplexity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        translation, "mass_perplexity", lambda run: {"mass_perplexity": len(run.name)}
+    )
+    found = translation.all_scores(tmp_path / "abc" / "model", tmp_path, small=True)
+    assert found["scores"] == {"mass_perplexity": 3}
+    assert "Error" in found["errors"]["translation"], "there is no model"
 
 
 def test_a_stopped_training_is_continued_and_a_failed_one_is_not(tmp_path: Path) -> None:
@@ -378,7 +424,7 @@ def test_cells_from_an_english_checkpoint(monkeypatch: pytest.MonkeyPatch, tmp_p
     )
     found = {name: train_cell(cells, name, 0) for name in META}
     steps = {name: cell["steps"] for name, cell in found.items()}
-    assert steps.pop("meta-scratch") == 3 + 2
+    assert steps.pop("meta-scratch") == steps.pop("meta-transplant-long") == 3 + 2
     assert set(steps.values()) == {3}
     for name, cell in found.items():
         assert cell["checkpoints"] == (

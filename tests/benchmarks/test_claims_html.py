@@ -12,6 +12,7 @@ from benchmarks.claims.findings import Findings
 from benchmarks.claims.forest import FOR, NEITHER, WIDTH, Row, forest_svg
 from benchmarks.claims.html_page import html_page, paragraphs
 from benchmarks.claims.table import read_table
+from typing_extensions import override
 
 from tests.report.browser import assert_fits, chromium, needs_browser, opened
 
@@ -83,11 +84,13 @@ def test_tags_are_closed_and_nothing_is_loaded() -> None:
     empty = {"meta", "br", "path", "circle", "rect", "input", "i"}
 
     class Reader(HTMLParser):
+        @override
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
             assert not {"src", "href"} & {name for name, value in attrs if "://" in (value or "")}
             if tag not in empty:
                 opened_tags.append(tag)
 
+        @override
         def handle_endtag(self, tag: str) -> None:
             if tag not in empty:
                 assert opened_tags.pop() == tag
