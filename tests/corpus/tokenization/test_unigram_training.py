@@ -19,7 +19,7 @@ from scipy.special import digamma as exact_digamma
 from sentencepiece import SentencePieceTrainer
 
 from isoglot.corpus.cleaning.sentences import normalize_text
-from isoglot.corpus.tokenization import unigram_training
+from isoglot.corpus.tokenization import unigram_training, word_counts
 from isoglot.corpus.tokenization.build import TokenizerConfig
 from isoglot.corpus.tokenization.fragments import Fragments, split_fragments
 from isoglot.corpus.tokenization.lattice import best_counts, expected_counts, removal_losses
@@ -175,12 +175,16 @@ def test_expected_and_best_counts_are_those_of_all_segmentations():
         assert loss == pytest.approx(best[piece] * (own - others), rel=1e-10)
 
 
-def test_sums_over_long_fragments_do_not_vanish():
-    """2,000 characters of probability 1e-4: in double precision their product is 0."""
+@pytest.mark.parametrize("scale", [1e-4, 1e-120])
+def test_sums_over_long_fragments_do_not_vanish(scale):
+    """2,000 characters of probability 1e-4: in double precision their product is 0.
+
+    At 1e-120 the sums become small within each 16 characters.
+    """
     rng = random.Random(1)
     text = "".join(rng.choices("abcdefgh", k=2000))
     lattice, _ = lattice_of({text: 2, text[:300]: 1})
-    share = 1e-4 * probabilities(lattice) * len(lattice.where)
+    share = scale * probabilities(lattice) * len(lattice.where)
     found = expected_counts(
         lattice.fragments.ends, lattice.fragments.counts, *lattice.edges, share, 0, 2
     )
@@ -242,6 +246,45 @@ def test_words_are_counted_as_often_as_their_sentences_are_drawn(tmp_path):
     files[0].write_bytes(counted_lines((text.encode(), times) for text, times in sentences))
     files[1].write_bytes(counted_lines([(b"c", 2)]))
     assert read_words(files) == {"a": 2, "b": 7, "é": 3, "c": 2}
+
+
+def test_a_line_of_rare_characters_in_much_text():
+    """As in a table of characters: each is seen a few times among 100 million."""
+    rare = "".join(map(chr, range(0x4E00, 0x4E00 + 400)))
+    pieces = dict(train_unigram({"the": 10**7, "of": 10**7, rare: 1}, 500, 1.0))
+    assert {*rare, "▁the", "▁of"} <= set(pieces)
+    assert all(map(math.isfinite, pieces.values()))
+
+
+def sentences_with_and_without_spaces():
+    rng = random.Random(4)
+    words = ["".join(rng.choices("abcdefghij", k=6)) for _ in range(3000)]
+    rates = [1 / rank for rank in range(1, 3001)]
+    for _ in range(3000):
+        yield " ".join(rng.choices(words, rates, k=15))
+        yield "".join(rng.choices("中文字符很多", k=30))
+
+
+def characters_of(counts: Counter[str]) -> list[int]:
+    return [
+        sum(number * len(word) for word, number in counts.items() if word.isascii() is is_ascii)
+        for is_ascii in (True, False)
+    ]
+
+
+def test_of_too_many_words_some_stand_for_all(monkeypatch, tmp_path):
+    sentences = list(sentences_with_and_without_spaces())
+    expected = count_words(sentences)
+    files = [tmp_path / "1", tmp_path / "2"]
+    for number, path in enumerate(files):
+        path.write_bytes(counted_lines((text.encode(), 1) for text in sentences[number::2]))
+    monkeypatch.setattr(word_counts, "_MAX_WORDS", 4000)
+    for found in (count_words(sentences), read_words(files)):
+        assert 1000 < len(found) <= 4000 < len(expected)
+        # the rarest half forgotten, a twentieth of the text without spaces is left
+        np.testing.assert_allclose(characters_of(found), characters_of(expected), rtol=0.1)
+        for word, number in expected.most_common(100):
+            assert found[word] == number
 
 
 def by_sentencepiece(sentences: list[str], size: int) -> bytes:

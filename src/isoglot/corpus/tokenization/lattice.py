@@ -63,8 +63,8 @@ def expected_counts(
 ) -> FloatArray:  # pragma: no cover - compiled
     """The expected occurrences of each piece in the fragments from `begin` to `end`.
 
-    Forward and backward sums of probabilities are multiplied by 1e100 where they become small: the
-    sums in a window of `MAX_LENGTH` characters, which all later ones are made of.
+    Forward and backward sums of probabilities are multiplied by 1e100 as soon as they are small:
+    the sums in a window of `MAX_LENGTH` characters, which all later ones are made of.
     """
     expected = np.zeros(len(probabilities))
     longest = 0
@@ -78,7 +78,7 @@ def expected_counts(
         size = ends[number] - start
         forward[: size + 1], forward[0], scale = 0.0, 1.0, 0
         for place in range(size):
-            if place and place % MAX_LENGTH == 0:
+            if forward[place] < _SMALL:
                 scale += _rescale(forward[place : min(place + MAX_LENGTH, size + 1)])
             scales[place] = scale
             so_far = forward[place]
@@ -87,9 +87,8 @@ def expected_counts(
         total = counts[number] / forward[size]
         backward[size], remaining = 1.0, scale
         for place in range(size - 1, -1, -1):
-            window = size - 1 - place
-            if window and window % MAX_LENGTH == 0:
-                remaining -= _rescale(backward[place + 1 : place + 1 + MAX_LENGTH])
+            if backward[place + 1] < _SMALL:
+                remaining -= _rescale(backward[place + 1 : min(place + MAX_LENGTH, size) + 1])
             factor = total * forward[place]
             if scales[place] != remaining:
                 factor *= _SCALE ** (remaining - scales[place])

@@ -9,7 +9,8 @@ the vocabulary has the size. SentencePiece reads every sentence and looks each p
 step. Here each distinct fragment is read once, and the places of pieces are stored (`lattice`).
 
 Threads share the fragments in parts that do not depend on their number, and the sums of the parts
-are added in order: the result is the same on every machine.
+are added in order: the result does not depend on how many threads there are. It may differ in the
+last digits of scores where numpy computes logarithms by other instructions (AVX-512, AVX2).
 """
 
 from __future__ import annotations

@@ -7,15 +7,18 @@ the word, a tab, its number.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 _MAX_WORDS = 10_000_000
-"""Distinct words held while counting; beyond it the rarest half is forgotten."""
+"""Distinct words held while counting; of more, a half is drawn that stands for all."""
 
 
 def count_words(sentences: Iterable[str]) -> Counter[str]:
@@ -24,7 +27,7 @@ def count_words(sentences: Iterable[str]) -> Counter[str]:
     for sentence in sentences:
         counts.update(sentence.split(" "))
         if len(counts) > _MAX_WORDS:
-            counts = Counter(dict(most_frequent(counts, _MAX_WORDS // 2)))
+            counts = _thinned(counts)
     return counts
 
 
@@ -49,8 +52,24 @@ def read_words(files: Sequence[Path]) -> Counter[str]:
         for word, number in zip(words, numbers, strict=True):
             counts[word] += number
         if len(counts) > _MAX_WORDS:
-            counts = Counter(dict(most_frequent(counts, _MAX_WORDS // 2)))
+            counts = _thinned(counts)
     return counts
+
+
+def _thinned(counts: Counter[str]) -> Counter[str]:
+    """At most half of `_MAX_WORDS` words: the frequent ones, and some of the others.
+
+    To forget the rarest would be to forget languages without spaces, whose words are sentences. In
+    priority sampling (Duffield, Lund & Thorup, 2007) a rare word is drawn with a chance that grows
+    with its number, and counts for those that are not drawn: sums over many words stay as they are.
+    """
+    numbers = np.fromiter(counts.values(), np.int64, len(counts))
+    draws = np.random.default_rng([*b"words", counts.total()]).random(len(counts))
+    priorities = numbers / (1 - draws)
+    place = len(counts) - _MAX_WORDS // 2 - 1  # of the highest one that is not drawn
+    least = math.ceil(np.partition(priorities, place)[place])
+    drawn = zip(counts, np.maximum(numbers, least).tolist(), priorities >= least, strict=True)
+    return Counter({word: number for word, number, is_drawn in drawn if is_drawn})
 
 
 def most_frequent(counts: Mapping[str, int], number: int) -> list[tuple[str, int]]:
