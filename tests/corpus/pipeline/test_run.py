@@ -341,6 +341,10 @@ def test_where_nothing_is_kept_the_file_and_the_reasons_are_told(tmp_path):
             {"tokenizer": TokenizerConfig(folder="bert", model="bpe", vocab_size=8000)},
             "use as it is; model and vocab_size would be for training another",
         ),
+        (
+            {"tokenizer": TokenizerConfig(model="bpe", character_coverage=0.97)},
+            r"tokenizer\.character_coverage must be at least 0\.98 where `model` is bpe",
+        ),
         ({"duplicates": DuplicatesConfig(scope="none", near=True)}, "the scope is `none`"),
         ({"duplicates": DuplicatesConfig(partitions=0)}, "partitions must be from 1"),
         ({"duplicates": DuplicatesConfig(similarity=0)}, "similarity must be above 0"),

@@ -89,6 +89,11 @@ class PrepareConfig:
             f"tokenizer: `folder` names a tokenizer to use as it is; {' and '.join(others)} "
             "would be for training another. Leave out the one or the other.",
         )
+        require(
+            self.tokenizer.model != "bpe" or self.tokenizer.character_coverage >= 0.98,
+            "tokenizer.character_coverage must be at least 0.98 where `model` is bpe, which "
+            "SentencePiece trains. Set it higher, or leave `model` at unigram.",
+        )
 
 
 WORK = ".work"
