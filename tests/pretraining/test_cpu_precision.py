@@ -56,6 +56,14 @@ def test_a_trial_that_dies_is_a_sentence(program: str, sentence: str) -> None:
     assert "Set precision: float32" in str(caught.value)
 
 
+def test_the_trial_imports_no_modules_of_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "random.py").write_text("raise ValueError('not for import')")
+    monkeypatch.chdir(tmp_path)
+    assert bf16_speedup("import random; print(random.choice([1.5]))") == 1.5
+
+
 def test_only_bf16_on_a_cpu_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
     monkeypatch.setattr(cpu_precision, "bf16_speedup", lambda: tried.append(1))

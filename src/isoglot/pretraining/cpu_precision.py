@@ -58,7 +58,7 @@ def bf16_speedup(program: str = _PROGRAM) -> float:
     """
     try:
         done = subprocess.run(  # noqa: S603 (this program itself)
-            [sys.executable, "-c", program],
+            [sys.executable, "-P", "-c", program],  # -P: a user's `random.py` is not imported
             capture_output=True,
             text=True,
             check=False,
