@@ -8,7 +8,7 @@ import signal
 
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForMaskedLM, AutoTokenizer
+from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertModel
 
 from isoglot.models.language_embeddings import FILE
 from isoglot.pretraining import build, interruptions, measuring, run, train_step
@@ -130,6 +130,28 @@ def test_a_stream_without_data_is_told_how_to_be_taken_out(isoglot, raw):
     assert f"Add one to the prepare file, or take the stream out: {remedy}." in said.err
     said = isoglot(*run, *remedy.split())
     assert said.code == 0, said.err
+
+
+def test_a_folder_without_an_lm_head_is_told(isoglot, raw):
+    """A sentence of the run, in the place of transformers' table of missing weights."""
+    isoglot("prepare", "prepare.yaml", "-o", "corpus")
+    tokenizer = AutoTokenizer.from_pretrained("corpus/tokenizer")
+    tokenizer.save_pretrained("bare")
+    sizes = {"num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    BertModel(BertConfig(vocab_size=len(tokenizer), hidden_size=16, **sizes)).save_pretrained(
+        "bare"
+    )
+    shape = ("size", "num_layers", "hidden_size", "num_heads")
+    settings = ["model.init_from=bare", *(f"model.{name}=null" for name in shape)]
+    run = ["pretrain", "few.yaml", "--corpus", "corpus"]
+    said = isoglot(*run, *[part for setting in settings for part in ("--set", setting)])
+    assert said.code == 0, said.err
+    assert (
+        "note: bare lacks 6 weights of the LM head (cls.predictions.bias, ...): these " in said.err
+    )
+    shown = isoglot("show", "model", "bare")
+    assert "6 weights of the LM head are not in the folder (cls.predictions.bias, " in shown.out
+    assert "MISSING" not in said.err + shown.err
 
 
 def test_language_embeddings_go_on_and_are_used_in_scores(isoglot, raw):

@@ -195,7 +195,7 @@ def describe_encoder(name: str, folder: Path) -> EncoderFacts:
     """
     from isoglot.models.config import ModelConfig
     from isoglot.models.encoder import Encoder
-    from isoglot.models.loading import load_masked_lm, quiet_loading
+    from isoglot.models.loading import load_masked_lm
     from isoglot.models.packing_check import check_packing
     from isoglot.models.seq2seq_loading import is_seq2seq
 
@@ -204,8 +204,7 @@ def describe_encoder(name: str, folder: Path) -> EncoderFacts:
             f"{name} is an encoder-decoder, which generates text. adapt takes an encoder: an "
             "XLM-R, RoBERTa, BERT, ALBERT, ELECTRA, ModernBERT or EuroBERT model."
         )
-    with quiet_loading():
-        loaded = load_masked_lm(str(folder), dropout=None)
+    loaded = load_masked_lm(str(folder), dropout=None)
     encoder = Encoder(
         loaded.model,
         ModelConfig(init_from=str(folder), language_embeddings="none"),

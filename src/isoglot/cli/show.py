@@ -278,8 +278,14 @@ def model(
     print(
         f"{described.architecture}: {described.num_layers} layers × {described.hidden_size}, "
         f"vocabulary {described.vocabulary_size:,}, {described.max_positions:,} positions, "
-        f"{described.num_parameters:,} parameters\n"
+        f"{described.num_parameters:,} parameters"
     )
+    if described.new_weights:
+        print(
+            f"{len(described.new_weights)} weights of the LM head are not in the folder "
+            f"({described.new_weights[0]}, ...): training begins with random ones."
+        )
+    print()
     rows = []
     for one in described.optimizations:
         change = one.optimization

@@ -27,7 +27,6 @@ from isoglot.models.loading import (
     load_base_model,
     load_masked_lm,
     load_tokenizer,
-    quiet_loading,
 )
 from isoglot.models.packing_check import check_packing
 
@@ -70,8 +69,7 @@ def load_encoder(folder: Path, *, with_languages: bool = True, note: Note | None
         init_from=name, attention="sdpa", language_embeddings="all" if codes else "none"
     )
     try:
-        with quiet_loading():  # a folder without an LM head is scored, too
-            model, _, missing, _ = load_masked_lm(name, dropout=None)
+        model, _, missing, _ = load_masked_lm(name, dropout=None)
         encoder = Encoder(model, settings, languages=codes)
         check_packing(encoder, name)
     except PackingError as error:
@@ -86,8 +84,7 @@ def load_encoder(folder: Path, *, with_languages: bool = True, note: Note | None
 
 
 def _plain_encoder(name: str) -> PlainEncoder:
-    with quiet_loading():
-        plain = PlainEncoder(load_base_model(name)).eval()
+    plain = PlainEncoder(load_base_model(name)).eval()
     with library_errors(ModelError, f"{name} cannot encode a sentence", "Copy the model again."):
         plain(pad_rows([[1, 2], [2]], 0))
     plain.lm_head = MissingLMHead(

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from isoglot.errors import ModelError
-from isoglot.models.loading import check_encoder_weights, load_weights, quiet_loading
+from isoglot.models.loading import check_encoder_weights, load_weights
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -38,15 +38,14 @@ class TaskModel(NamedTuple):
 
 def load_task_model(folder: Path, auto_class: Any, config: Any, *, pooler: Pooler) -> TaskModel:
     """The folder's encoder with a head, whose new weights torch's random generator initializes."""
-    with quiet_loading():
-        model, new, unused = load_weights(
-            auto_class,
-            str(folder),
-            f"an encoder with a head of {auto_class.__name__}",
-            config=config,
-            # the folder may have the head of another task, with other labels
-            ignore_mismatched_sizes=True,
-        )
+    model, new, unused = load_weights(
+        auto_class,
+        str(folder),
+        f"an encoder with a head of {auto_class.__name__}",
+        config=config,
+        # the folder may have the head of another task, with other labels
+        ignore_mismatched_sizes=True,
+    )
     check_encoder_weights(str(folder), model, new)
     new |= _initialize_pooler(folder, model, new, pooler)
     return TaskModel(model, _describe(folder, new, unused))

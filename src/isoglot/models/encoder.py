@@ -82,6 +82,8 @@ class Encoder(nn.Module):
         self.settings = settings
         self.lm_head = LMHead(model)
         self.attention_dropout = attention_dropout or {}
+        self.new_weights: tuple[str, ...] = ()
+        """Weights of the LM head that the folder lacks: they are random."""
         self.pooler: dict[str, Tensor] = {}
         """Weights of the folder's pooler, which masked language models lack: exported unchanged."""
         self.languages: nn.Embedding | None = None
@@ -146,12 +148,12 @@ class Encoder(nn.Module):
                 are damaged, or its architecture lets packed sequences see each other.
         """
         settings = settings or ModelConfig(init_from=folder_or_name)
-        model, attention_dropout, _, pooler = load_masked_lm(
+        model, attention_dropout, missing, pooler = load_masked_lm(
             folder_or_name, dropout=settings.dropout, settings=settings
         )
         check_vocabulary_size(folder_or_name, model.config.vocab_size, vocabulary_size)
         encoder = cls(model, settings, languages=languages, attention_dropout=attention_dropout)
-        encoder.pooler = pooler
+        encoder.new_weights, encoder.pooler = missing, pooler
         if encoder.languages is not None:
             language_embeddings.load(
                 model_folder(folder_or_name), encoder.languages, encoder.language_codes

@@ -248,12 +248,15 @@ class LoadedWeights(NamedTuple):
 def load_weights(auto: Any, name: str, kind: str, **options: Any) -> LoadedWeights:
     """A model of a folder, whose weights are checked.
 
+    transformers' own table of missing and unused weights is not shown: callers have their names.
+
     Raises:
         ModelError: the folder is damaged or holds another kind of model, or a weight is not finite.
     """
-    with library_errors(
+    failed = library_errors(
         ModelError, f"{name} cannot be loaded as {kind}", "Copy or export it again."
-    ):
+    )
+    with failed, _quiet_transformers():
         model, found = auto.from_pretrained(
             str(model_folder(name)),
             dtype=torch.float32,
@@ -269,8 +272,8 @@ def load_weights(auto: Any, name: str, kind: str, **options: Any) -> LoadedWeigh
 
 
 @contextmanager
-def quiet_loading() -> Iterator[None]:
-    """Hide transformers' table of missing and unused weights, which `LoadedWeights` has."""
+def _quiet_transformers() -> Iterator[None]:
+    """Within: transformers logs errors alone."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()

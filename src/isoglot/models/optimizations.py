@@ -60,6 +60,8 @@ class ModelDescription:
     hidden_size: int
     vocabulary_size: int
     max_positions: int
+    new_weights: tuple[str, ...]
+    """Weights of the LM head that the folder lacks."""
     optimizations: tuple[AppliedOptimization, ...]
 
 
@@ -96,6 +98,7 @@ def describe_model(folder: Path | str, settings: ModelConfig | None = None) -> M
         hidden_size=encoder.hidden_size,
         vocabulary_size=encoder.vocabulary_size,
         max_positions=encoder.max_positions,
+        new_weights=encoder.new_weights,
         optimizations=encoder.optimizations,
     )
 

@@ -25,7 +25,7 @@ from isoglot.errors import ModelError
 from isoglot.models import language_embeddings
 from isoglot.models.export import TOKENIZER_FILES
 from isoglot.models.fold import fold_into_positions
-from isoglot.models.loading import check_encoder_weights, load_config, load_weights, quiet_loading
+from isoglot.models.loading import check_encoder_weights, load_config, load_weights
 from isoglot.models.truncate import truncate
 
 if TYPE_CHECKING:
@@ -121,10 +121,9 @@ def load_sentence_encoder(model: Path) -> Any:
 
     Language embeddings on all tokens are folded into the positions, as their mean.
     """
-    with quiet_loading():
-        base, missing, _ = load_weights(
-            AutoModel, str(model), "an encoder", config=load_config(str(model))
-        )
+    base, missing, _ = load_weights(
+        AutoModel, str(model), "an encoder", config=load_config(str(model))
+    )
     check_encoder_weights(str(model), base, missing)
     # the pooler: masked language models have none, nothing here reads it, and transformers would
     # report it as missing

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from isoglot.models.config import ModelConfig
+    from isoglot.models.encoder import Encoder
     from isoglot.models.transplant.report import TransplantReport
 
 
@@ -171,10 +172,21 @@ def build_run(request: RunRequest) -> RunContext:
         config.distributed.note(accelerator.num_processes),
         precision_note(config.precision, on_gpu=on_gpu, num_weights=num_weights),
         note,
+        None if has_begun(request.folder) else _head_note(module.encoder, model),
     ):
         if told:
             context.warn(told)
     return context
+
+
+def _head_note(encoder: Encoder, settings: ModelConfig) -> str | None:
+    """A sentence on an LM head that is not in the folder of the model."""
+    if not encoder.new_weights:
+        return None
+    return (
+        f"{settings.init_from} lacks {len(encoder.new_weights)} weights of the LM head "
+        f"({encoder.new_weights[0]}, ...): these begin random."
+    )
 
 
 def _build_module(
