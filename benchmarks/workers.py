@@ -241,6 +241,8 @@ def _work(
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     if threads is not None:
         os.environ["OMP_NUM_THREADS"] = str(threads)
+        # each process would have a compiler process for every core
+        os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(4 * threads))
     with suppress(Exception):  # a cell that needs them says what is wrong
         for name in imports:
             importlib.import_module(name)

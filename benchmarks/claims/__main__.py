@@ -174,8 +174,8 @@ class Study:
                 f"{given.work} lacks {'; '.join(lacking)}. Write them as README.md says, name "
                 "their archives with --archives, or choose other arms with --arms."
             )
-        for missing, arms in lacking.items():
-            print(f"left out for lack of {missing}: {', '.join(arms)}", flush=True)
+        for told, arms in lacking.items():
+            print(f"left out for lack of {told}: {', '.join(arms)}", flush=True)
         return kept
 
     def run(self, names: list[str], deadline: Deadline) -> list[str]:

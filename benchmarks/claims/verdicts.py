@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
@@ -57,24 +58,30 @@ class Difference:
     @property
     def p_value(self) -> float | None:
         """Of Student's test, two-sided, that the mean is 0; none for fewer than three seeds."""
-        from scipy.stats import t
-
-        number = len(self.by_seed)
-        if number < MIN_SEEDS:
-            return None
-        error = stdev(self.by_seed) / number**0.5
-        if error == 0:
-            return float(self.mean == 0)
-        return float(2 * t.sf(abs(self.mean) / error, number - 1))
+        return p_value(self.by_seed)
 
 
-def interval(values: tuple[float, ...]) -> tuple[float, float] | None:
-    """Student's 95 % interval of a mean; none for fewer than three values."""
-    from scipy.stats import t
+@cache  # the page is written again after every cell
+def p_value(values: tuple[float, ...]) -> float | None:
+    """Of Student's test, two-sided, that a mean is 0; none for fewer than three values."""
+    from scipy.special import stdtr
 
     if len(values) < MIN_SEEDS:
         return None
-    half = float(t.ppf(1 - ALPHA / 2, len(values) - 1)) * stdev(values) / len(values) ** 0.5
+    error = stdev(values) / len(values) ** 0.5
+    if error == 0:
+        return float(fmean(values) == 0)
+    return float(2 * stdtr(len(values) - 1, -abs(fmean(values)) / error))
+
+
+@cache
+def interval(values: tuple[float, ...]) -> tuple[float, float] | None:
+    """Student's 95 % interval of a mean; none for fewer than three values."""
+    from scipy.special import stdtrit
+
+    if len(values) < MIN_SEEDS:
+        return None
+    half = float(stdtrit(len(values) - 1, 1 - ALPHA / 2)) * stdev(values) / len(values) ** 0.5
     return fmean(values) - half, fmean(values) + half
 
 
