@@ -125,6 +125,24 @@ def test_columns_of_tables(columns, languages, options, tmp_path):
     assert (found.format, found.options) == ("parquet", options)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "options"),
+    [
+        ("src", "tgt", {"first": "tgt", "second": "src"}),
+        ("one", "two", {"first": "two", "second": "one"}),
+        ("en", "sw", {"first": "en", "second": "sw"}),  # names that say the language are believed
+    ],
+)
+def test_fields_in_the_other_order_are_exchanged_and_told(first, second, options, tmp_path):
+    pairs = zip(OTHERS * 9, SENTENCES * 9, strict=True)
+    objects = [json.dumps({first: other, second: text}) for other, text in pairs]
+    path = write(tmp_path / "a.jsonl", objects)
+    found = detect_format(path, ("en", "sw"))
+    assert (found.format, found.options) == ("jsonl", options)
+    told = f"{path}: the field {second} looks like en and {first} like sw; they are read so."
+    assert found.note == ("" if first == "en" else told)
+
+
 @pytest.mark.parametrize("name", ["a.tmx", "a.xml"])
 def test_translation_memories(name, tmp_path):
     (tmp_path / name).write_text(TMX)

@@ -11,12 +11,13 @@ import re
 from statistics import mean
 from typing import TYPE_CHECKING
 
+from isoglot.corpus.cleaning.column_order import MAX_COMPARED, are_swapped
 from isoglot.corpus.reading.files import read_lines
 from isoglot.errors import CorpusError
 from isoglot.languages import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 _TEXT_FIELDS = ("text", "content", "sentence", "body", "raw_content", "document", "article")
@@ -31,9 +32,6 @@ _PAIR_FIELDS = (
 )
 _CLEARLY_LONGER = 3.0
 """A column of text is at least this many times as long as one that is none: an id, a score."""
-_COMPARED = 200
-_MOSTLY = 0.8
-_SWAP_LINES = 200
 
 
 def choose_fields(
@@ -64,12 +62,7 @@ def _text_field(samples: Mapping[str, Sequence[str]]) -> tuple[str, ...] | None:
 def _pair_fields(
     samples: Mapping[str, Sequence[str]], languages: Sequence[str]
 ) -> tuple[str, ...] | None:
-    sides = []
-    for language in languages:
-        named = [name for name in samples if canonical(name.rpartition(".")[2]) == language]
-        named = named or [name for name in samples if language in _codes(name)]
-        sides.append(named[0] if len(named) == 1 else None)
-    first, second = sides
+    first, second = (_field_of(samples, language) for language in languages)
     if first is not None and second is not None and first != second:
         return first, second
     for couple in _PAIR_FIELDS:
@@ -77,6 +70,23 @@ def _pair_fields(
             return couple
     names = tuple(samples)
     return names if len(names) == 2 else None
+
+
+def _field_of(names: Iterable[str], language: str) -> str | None:
+    """The only name that is that of a language, or else has its code in it."""
+    whole = [name for name in names if canonical(name.rpartition(".")[2]) == language]
+    named = whole or [name for name in names if language in _codes(name)]
+    return named[0] if len(named) == 1 else None
+
+
+def in_order(
+    names: tuple[str, str], samples: Mapping[str, Sequence[str]], languages: Sequence[str]
+) -> tuple[str, str]:
+    """Two fields in the order of the pair's languages: by identification, if no name says it."""
+    first, second = names
+    if tuple(_field_of(names, language) for language in languages) == names:
+        return names
+    return (second, first) if are_swapped(samples[first], samples[second], languages) else names
 
 
 def choose_columns(
@@ -101,24 +111,6 @@ def choose_columns(
         )
     first, second = sorted(order[:2])
     return first + 1, second + 1, False
-
-
-def are_swapped(first: Sequence[str], second: Sequence[str], languages: Sequence[str]) -> bool:
-    """Whether each of two columns is in the language of the other, by language identification."""
-    from isoglot.corpus.cleaning.language_id import LanguageIdentifier
-
-    try:
-        identifier = LanguageIdentifier.open()
-    except CorpusError:  # its package is not installed
-        return False
-    if not first or not all(language in identifier.labels for language in languages):
-        return False
-    one, other = (identifier.labels.index(language) for language in languages)
-    likelier = []
-    for texts in (first, second):
-        found = identifier.probabilities(list(texts[:_COMPARED]))
-        likelier.append(float((found[:, other] > found[:, one]).mean()))
-    return likelier[0] > _MOSTLY and likelier[1] < 1 - _MOSTLY
 
 
 def _codes(name: str) -> set[str]:
@@ -171,6 +163,6 @@ def _in_order(couple: tuple[Path, Path], pair: str) -> tuple[Path, Path]:
     texts = []
     for path in couple:
         lines = (line for line in read_lines(path) if isinstance(line, str) and line.strip())
-        texts.append([line for _, line in zip(range(_SWAP_LINES), lines, strict=False)])
+        texts.append([line for _, line in zip(range(MAX_COMPARED), lines, strict=False)])
     swapped = are_swapped(texts[0], texts[1], pair.split("-"))
     return (couple[1], couple[0]) if swapped else couple

@@ -12,7 +12,8 @@ from itertools import islice
 from statistics import mean, mode
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from isoglot.adaptation.columns import are_swapped, choose_columns, choose_fields
+from isoglot.adaptation.columns import choose_columns, choose_fields, in_order
+from isoglot.corpus.cleaning.column_order import are_swapped
 from isoglot.corpus.reading.files import read_blocks, read_objects, require_file
 from isoglot.errors import CorpusError
 
@@ -174,7 +175,14 @@ def _fields(
             samples.setdefault(name, []).append(text)
     names = choose_fields(path, samples, languages)
     if len(names) == 2:
-        return FileFormat(reader, {"first": names[0], "second": names[1]})
+        first, second = in_order((names[0], names[1]), samples, languages)
+        note = ""
+        if first != names[0]:
+            note = (
+                f"{path}: the {option} {first} looks like {languages[0]} and {second} like "
+                f"{languages[1]}; they are read so."
+            )
+        return FileFormat(reader, {"first": first, "second": second}, note=note)
     options: dict[str, str | int | bool] = {} if names[0] == "text" else {option: names[0]}
     return FileFormat(reader, options, split_of(samples[names[0]]))
 

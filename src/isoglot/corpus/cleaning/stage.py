@@ -27,6 +27,7 @@ import numpy as np
 from isoglot.atomic import write_errors
 from isoglot.corpus.cleaning.clean_text import CleanTextWriter, Offset, has_text, position_of
 from isoglot.corpus.cleaning.cleaner import CleanConfig, Cleaner
+from isoglot.corpus.cleaning.column_order import MAX_COMPARED, are_swapped
 from isoglot.corpus.cleaning.dropped_lines import DroppedLines
 from isoglot.corpus.cleaning.sentences import sentence_splitter
 from isoglot.corpus.decontamination import ContaminationIndex
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 _BATCH_RECORDS = 2048
 _BATCH_CHARACTERS = 1 << 22
 """A batch ends early where its lines are long."""
+_MIN_COMPARED = 20
+"""Fewer pairs do not say in which order their sides are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +107,8 @@ class CleanResult:
     dropped: dict[str, int]
     contaminated: dict[str, int] = field(default_factory=dict)
     """Evaluation file -> records dropped because of it."""
+    swapped: bool = False
+    """Whether the sides of pairs look like each other's language."""
     seconds: float
 
 
@@ -163,6 +168,8 @@ class _Cleaning:
         self._last_inside = False
         self._dropped: Counter[str] = Counter()
         self._contaminated: Counter[str] = Counter()
+        self._first: list[tuple[str, ...]] = []
+        """Of pairs, the first ones: is their order that of the languages?"""
 
     def run(self) -> CleanResult:
         """All files."""
@@ -179,6 +186,7 @@ class _Cleaning:
             offsets={split: writer.close() for split, writer in self._writers.items()},
             dropped=dict(sorted(self._dropped.items())),
             contaminated=dict(sorted(self._contaminated.items())),
+            swapped=self._is_swapped(),
             seconds=time.monotonic() - self._started,
         )
 
@@ -212,6 +220,13 @@ class _Cleaning:
         if batch:
             yield batch
 
+    def _is_swapped(self) -> bool:
+        """Whether the first pairs are in the other order; of a large file, those of one part."""
+        if len(self._first) < _MIN_COMPARED or self._task.group.part:
+            return False
+        first, second = zip(*self._first, strict=True)
+        return are_swapped(first, second, self._task.group.subset.languages)
+
     def _note_edge(self, found: Record | Skipped) -> None:
         """Lines of text are inside a document; blank ones end it, other skipped ones do not."""
         inside = isinstance(found, Record)
@@ -223,6 +238,11 @@ class _Cleaning:
     def _clean(self, batch: list[Record]) -> None:
         """Writes or drops every record of a batch."""
         texts, reasons = self._cleaner.clean([record.texts for record in batch])
+        if not self._is_text and len(self._first) < MAX_COMPARED:
+            # sides in the other order may all be dropped for their script or language
+            told = zip(texts, reasons, strict=True)
+            whole = [one for one, reason in told if reason in (None, "script", "language")]
+            self._first += whole[: MAX_COMPARED - len(self._first)]
         kept = [number for number, reason in enumerate(reasons) if reason is None]
         found = self._excluded.find([texts[number] for number in kept])
         for number, files in zip(kept, found, strict=True):

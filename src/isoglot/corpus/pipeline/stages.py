@@ -7,6 +7,7 @@ raw files --split_large--> parts --clean--> cleaned text --deduplicate--> duplic
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from hashlib import sha256
 from operator import attrgetter
@@ -52,7 +53,9 @@ if TYPE_CHECKING:
 
     from isoglot.corpus.engine.runner import StageRunner
     from isoglot.corpus.pipeline.plan import PrepareConfig, PreparePlan
+    from isoglot.corpus.reading.sources import FileGroup
 
+_log = logging.getLogger(__name__)
 _SMALL_ROWS = 1 << 19
 """Lines whose hashes one process searches in a second or two."""
 _SMALL_TEXT_BYTES = 1 << 27
@@ -124,6 +127,8 @@ def clean_all(
         ],
         cache=runner.cache(CleanResult, cleaning.is_complete, attrgetter("folder")),
     )
+    cleaned = list(zip(tasks, results, strict=True))
+    _warn_of_swapped(cleaned)
     if not any(result.rows["train"] for result in results):
         reasons = sum((Counter(result.dropped) for result in results), Counter())
         told = ", ".join(f"{reason}: {number}" for reason, number in reasons.most_common())
@@ -132,7 +137,31 @@ def clean_all(
             f"kept for training ({told or 'the files are empty'}). Look at `format`, `options` and "
             "`clean`; --dropped FOLDER writes out every line with its reason (docs/prepare.md)."
         )
-    return list(zip(tasks, results, strict=True))
+    return cleaned
+
+
+def _warn_of_swapped(cleaned: Sequence[tuple[CleanTask, CleanResult]]) -> None:
+    """Tell of files of pairs whose sides are in the other order, once for each pair of a source."""
+    swapped: dict[str, list[FileGroup]] = {}
+    for task, result in cleaned:
+        if result.swapped:
+            swapped.setdefault(task.group.subset.folder, []).append(task.group)
+    for groups in swapped.values():
+        subset = groups[0].subset
+        (first, second), (one, other) = subset.languages, subset.spelled
+        remedy = (
+            f"Name the pair {other}-{one}, or exchange `first` and `second` in the options of the "
+            "source."
+        )
+        if len(groups[0].files) == 2:
+            remedy = f"List the file of {one} first."
+        _log.warning(
+            "%s%s: the first side looks like %s and the second like %s, and "
+            "sources.%s.files.%s-%s says that %s is first. %s",
+            " and ".join(map(str, groups[0].files)),
+            f" and {len(groups) - 1:,} more" if len(groups) > 1 else "",
+            *(second, first, subset.source, one, other, one, remedy),
+        )
 
 
 def _dropped_file(config: PrepareConfig, name: str) -> Path | None:
