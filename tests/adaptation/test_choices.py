@@ -123,6 +123,7 @@ def test_contrast_is_that_of_our_recipe_with_mean_states():
         assert getattr(ours, name) == getattr(known, name)
     assert ours.queue.size == known.queue.size == 0
     assert ours.projection.layers == known.projection.layers == 0
+    assert ours == load_recipe("contrast-mean").objectives["moco"]
 
 
 def test_a_language_of_pairs_alone_is_read_from_their_sides():
@@ -147,6 +148,33 @@ def test_few_pairs_are_not_read_hundreds_of_times():
     mixture = choose_mixture(findings, request("en", pairs=("en-sw",)))
     draws = mixture.tokens * mixture.streams["parallel"].share
     assert draws / 10**6 == pytest.approx(20, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("text", "times"), [(5 * 10**7, 10.5), (2 * 10**7, 20), (10**7, 20), (10**6, 26)]
+)
+def test_little_text_beside_many_pairs_is_not_learned_by_heart(text, times):
+    """Read 20 times at most, or with 5 % of what MLM reads; the rest of it are sides of pairs."""
+    findings = found({"en": data(text // 2), "sw": data(text // 2)}, {"en-sw": data(10**9)})
+    mixture = choose_mixture(findings, request("en", "sw", pairs=("en-sw",)))
+    shares = {name: one.share for name, one in mixture.streams.items()}
+    own = shares["text"] + shares["sentences"]
+    assert own / sum(shares.values()) * mixture.tokens / text == pytest.approx(times, rel=0.01)
+    assert own + shares.get("sides", 0.0) == pytest.approx(shares["parallel"], abs=0.002)
+    assert ("sides" in shares) == (times > 11)
+    decision = mixture.objectives_decision
+    assert ("sides of pairs, 50 %" in decision.choice) == ("sides" in shares)
+    assert ("text would be read" in decision.reason) == ("sides" in shares)
+
+
+def test_little_text_is_joined_by_all_pairs():
+    """Not only by those of a language without text of its own."""
+    findings = found(
+        {"en": data(10**5), "sw": data(10**5), "de": data(10**6)},
+        {"en-sw": data(10**8), "de-en": data(2 * 10**6)},
+    )
+    sides = choose_mixture(findings, request("en", "sw", pairs=("en-sw", "de-en"))).streams["sides"]
+    assert sides.languages == ("en-sw", "de-en")
 
 
 @pytest.mark.parametrize(
@@ -199,6 +227,11 @@ def test_rows_by_machine_positions_and_data():
     assert _shape(found({"sw": small}, gpus=gpu), 10**10) == (256, 256)
     assert _shape(found({"sw": small}, positions=130), 10**9) == (128, 32)
     assert _shape(found({"sw": data(10**7, longest=300)}), 10**9) == (512, 32)
+    # as many as fit the memory
+    batch, decision = choose_rows(found({"sw": small}), 10**9, fitting=5)
+    assert batch.rows == 5
+    assert decision.choice == "5 rows of 256 tokens a step"
+    assert "5 rows at most fit the memory" in decision.reason
     # fewer rows until there are 300 steps
     assert _shape(found({"sw": small}), 1_300_000) == (256, 16)
     assert _shape(found({"sw": small}), 1000) == (256, 8)

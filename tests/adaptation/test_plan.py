@@ -28,17 +28,22 @@ def test_every_choice_has_a_reason_with_a_number(planned):
         assert any(character.isdigit() for character in one.reason), one
 
 
-def test_the_plan_says_how_often_text_and_pairs_are_read(planned, looked):
+def test_the_plan_says_how_often_each_part_is_read(planned, looked):
+    """English has text, Swahili only the sides of pairs; pairs are read for contrast, too."""
     (steps,) = [one.choice for one in planned.decisions if one.topic == "steps"]
     streams = planned.recipe.stages[0].streams
     total = (planned.recipe.stages[0].steps or 0) * COSTS.stages[0].step_tokens
-    share = streams["parallel"].share / sum(stream.share for stream in streams.values())
+    every = sum(stream.share for stream in streams.values())
     trained = trained_data(
         looked.findings, choose_growth(looked.findings, looked.config, looked.folder)
     )
-    pairs = sum(one.tokens for one in trained.pairs.values())
-    text = sum(trained.text[code].tokens for code in looked.config.languages)
-    read = f"text {(1 - share) * total / text:.1f} times, pairs {share * total / pairs:.1f} times"
+    english, pairs = trained.text["en"].tokens, trained.pairs["en-sw"].tokens
+    text = streams["text"].share + streams["sentences"].share
+    read = (
+        f"text {text / every * total / english:.1f} times, "
+        f"sides of pairs {streams['sides'].share / every * total / pairs:.1f} times, "
+        f"pairs {streams['parallel'].share / every * total / pairs:.1f} times"
+    )
     assert steps.endswith(f"tokens: {read}")
 
 
@@ -68,14 +73,16 @@ def test_rows_that_do_not_fit_at_a_time(looked):
     def fewer(recipe: Recipe) -> Trial:
         return tried(recipe)._replace(rows=4, micro_rows=4)
 
-    plans = [
-        make_plan(looked.findings, looked.config, looked.folder, one).recipe
-        for one in (tried, fewer)
-    ]
+    made = [make_plan(looked.findings, looked.config, looked.folder, one) for one in (tried, fewer)]
+    plans = [plan.recipe for plan in made]
     rows = [plan.batch.rows for plan in plans]
     assert rows == [16, 4]
     assert plans[1].batch.micro_rows == 4
+    told = [one for one in made[1].decisions if one.topic == "rows"]
+    assert [one.choice for one in told] == [f"4 rows of {plans[1].batch.row_length} tokens a step"]
+    assert "4 rows at most fit the memory" in told[0].reason
     steps = [plan.stages[0].steps or 0 for plan in plans]
+    assert f"fill {steps[1]:,} steps" in told[0].reason
     assert steps[1] == pytest.approx(4 * steps[0], abs=3)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import threading
 import time
@@ -152,6 +153,17 @@ def test_a_lost_folder_is_written_again_and_nothing_else(adapted, data):
         Console(file=text, width=100),
     )
     assert text.getvalue().split() == ["[9/9]", "writing", "the", "page", "..."]
+
+
+def test_a_lost_folder_for_sentences_is_written_again_with_its_card(adapted, data):
+    outcome, _ = adapted
+    folder = AdaptFolder(outcome.out).sentence_model
+    card = (folder / "README.md").read_text("utf-8")
+    assert "## Before and after" in card
+    shutil.rmtree(folder)
+    run_small(data, outcome.out, make_plan(data, outcome.out, new_words=100))
+    assert (folder / "modules.json").is_file()
+    assert (folder / "README.md").read_text("utf-8") == card
 
 
 def test_another_encoder_does_not_continue_a_run(adapted, data):

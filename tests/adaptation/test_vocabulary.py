@@ -95,6 +95,23 @@ def test_tokens_of_training_are_those_of_the_grown_vocabulary_without_what_is_dr
     assert grown.text["sw"].lines == data.lines
 
 
+@pytest.mark.parametrize(("others", "tokens"), [(0.004, 9000), (0.4, 5400), (0.6, 9000)])
+def test_lines_that_cleaning_drops_are_not_trained_on(others, tokens, looked):
+    """Those in another language, unless they are few, or so many that the code may be wrong."""
+    data = DataFacts(lines=1000, characters=9, tokens=9000)
+    mixed = replace(facts(1.0), other_share=others, other_language="de")
+    findings = replace(
+        looked.findings,
+        text={"en": data, "sw": data},
+        pairs={"en-sw": data},
+        languages={"en": facts(1.0), "sw": mixed},
+    )
+    keep = choose_growth(looked.findings, replace(looked.config, vocabulary="keep"), looked.folder)
+    found = trained_data(findings, keep)
+    assert (found.text["en"].tokens, found.text["sw"].tokens) == (9000, tokens)
+    assert found.pairs["en-sw"].tokens == 9000
+
+
 def test_what_the_user_decides(looked):
     keep = choose_growth(looked.findings, replace(looked.config, vocabulary="keep"), looked.folder)
     assert (keep.words, keep.decision.choice) == (0, "stays as it is")

@@ -57,12 +57,14 @@ _SENTENCE_SHARE = 0.5
 """Share of the text that is read sentence by sentence, the rest in blocks that fill a row."""
 _TEXT = "text (half of it as single sentences)"
 MAX_PASSES = 20
-"""Most passes over text or pairs that are planned; a small part gets a smaller share."""
+"""Most passes over text, or over pairs, that are planned; a small part gets a smaller share, down
+to `_MIN_SHARE`."""
 _PASSES = ((3e6, 10), (30e6, 5), (300e6, 2))
 """Tokens of all data, and passes over them up to there; one pass over more."""
 _ALPHAS = (0.5, 0.3, 0.0)
 _MIN_SHARE = 0.05
-"""Smallest share of a language's draws of its stream: alpha is lowered until each has it."""
+"""Smallest share of a language's draws of its stream, for which alpha is lowered; of contrast; and
+of text among what MLM reads."""
 
 
 class Mixture(NamedTuple):
@@ -73,9 +75,13 @@ class Mixture(NamedTuple):
     objectives_decision: Decision
     languages_decision: Decision
     text_tokens: int
-    """Tokens of one pass over what MLM reads."""
+    """Tokens of text of all languages; of one without text, those of its sides of pairs."""
     pair_tokens: int
     """Tokens of one pass over the pairs."""
+    given_tokens: int
+    """Tokens of one pass over the text that is given."""
+    sides_tokens: int = 0
+    """Tokens of one pass over the pairs whose sides MLM reads."""
     knowledge_share: float = 0.0
     """Share of the tokens that is knowledge."""
 
@@ -87,7 +93,7 @@ class Mixture(NamedTuple):
     @property
     def tokens(self) -> int:
         """Tokens to train on: all passes over text and pairs, and knowledge besides."""
-        given = self.passes * (self.text_tokens + self.pair_tokens)
+        given = _all_passes(self.text_tokens + self.pair_tokens)
         return round(given / (1 - self.knowledge_share))
 
     def num_steps(self, batch: BatchConfig) -> int:
@@ -113,14 +119,22 @@ def choose_mixture(
     contrast = _contrast_share(sum(read.values()), sum(pairs.values()))
     # both sides of a pair are read, so that a language of pairs alone gets half of their tokens
     from_sides = min(1.0, 2 * sum(shares[code] for code in alone)) if text else 1.0
+    from_text = max(_MIN_SHARE, 1 - from_sides) if alone else 1.0
+    sides = tuple(pair for pair in pairs if set(alone) & set(pair.split("-")))
+    # little text beside many pairs would be learned by heart
+    given, pair_tokens = sum(text.values()), sum(pairs.values())
+    under_mlm = (1 - contrast) * _all_passes(sum(read.values()) + pair_tokens)
+    often = from_text * under_mlm / max(1, given)
+    if text and pairs and often > MAX_PASSES:
+        from_text = max(_MIN_SHARE, from_text * MAX_PASSES / often)
+        from_sides, sides = 1 - from_text, tuple(pairs)
     if text:
-        from_text = max(_MIN_SHARE, 1 - from_sides) if alone else 1.0
         streams |= _text_streams(rest * (1 - contrast) * from_text, alpha)
-    if alone:
+    if sides:
         streams["sides"] = ParallelStream(
             objectives=("mlm",),
             share=_rounded(rest * (1 - contrast) * from_sides),
-            languages=tuple(pair for pair in pairs if set(alone) & set(pair.split("-"))),
+            languages=sides,
             alpha=alpha,
         )
     if pairs:
@@ -131,10 +145,12 @@ def choose_mixture(
     return Mixture(
         streams,
         objectives,
-        objectives_decision=_objective_decision(text, pairs, alone, contrast, rest),
+        objectives_decision=_objective_decision(text, pairs, alone, contrast, rest, often),
         languages_decision=languages,
         text_tokens=sum(read.values()),
-        pair_tokens=sum(pairs.values()),
+        pair_tokens=pair_tokens,
+        given_tokens=given,
+        sides_tokens=sum(pairs[pair] for pair in sides),
         knowledge_share=knowledge_share,
     )
 
@@ -170,13 +186,17 @@ def _contrast_share(text: int, pairs: int) -> float:
     """The share of contrast: half, or less where pairs would be read too often."""
     if not pairs:
         return 0.0
-    total = num_passes(text + pairs) * (text + pairs)
-    return max(_MIN_SHARE, min(_CONTRAST_SHARE, MAX_PASSES * pairs / total))
+    return max(_MIN_SHARE, min(_CONTRAST_SHARE, MAX_PASSES * pairs / _all_passes(text + pairs)))
 
 
 def num_passes(tokens: int) -> int:
     """Passes over data of this size."""
     return next((passes for size, passes in _PASSES if tokens < size), 1)
+
+
+def _all_passes(tokens: int) -> int:
+    """Tokens of all passes over data of this size."""
+    return num_passes(tokens) * tokens
 
 
 def _objective_decision(
@@ -185,7 +205,9 @@ def _objective_decision(
     alone: list[str],
     contrast: float,
     rest: float,
+    often: float,
 ) -> Decision:
+    """`often`: how many times the text would be read, if MLM read no sides of pairs for it."""
     if not pairs:
         total = sum(text.values())
         return Decision(
@@ -193,12 +215,15 @@ def _objective_decision(
             choice=f"MLM on {_TEXT}" + (f", {100 * rest:.0f} % of the tokens" if rest < 1 else ""),
             reason=f"there are {in_words(total)} tokens of text and no translations",
         )
-    where = _TEXT if not alone else f"{f'{_TEXT} and ' if text else ''}sides of pairs"
+    small = bool(text) and often > MAX_PASSES
+    read = [_TEXT] * bool(text) + ["sides of pairs"] * (bool(alone) or small)
     sided = f"; {', '.join(alone)} without text of its own: from pairs" if alone else ""
+    if small:
+        sided += f"; text would be read {often:,.0f} times, so sides of pairs are read beside it"
     return Decision(
         topic="objectives",
-        choice=f"MLM on {where}, {100 * rest * (1 - contrast):.0f} % of the tokens; contrast of "
-        f"the mean states of translations, {100 * rest * contrast:.0f} %",
+        choice=f"MLM on {' and '.join(read)}, {100 * rest * (1 - contrast):.0f} % of the tokens; "
+        f"contrast of the mean states of translations, {100 * rest * contrast:.0f} %",
         reason=f"{in_words(sum(text.values()))} tokens of text, "
         f"{in_words(sum(pairs.values()))} of pairs; in README's evidence half and half finds "
         f"70 % of translations, CAMLM 16 %, MLM 5 %{sided}",
@@ -262,13 +287,21 @@ _MIN_STEPS = 300
 """Steps that the data should give: rows are halved until it does."""
 
 
-def choose_rows(findings: Findings, tokens: int) -> tuple[BatchConfig, Decision]:
-    """The shape of a step: its rows and their length."""
+def choose_rows(
+    findings: Findings, tokens: int, *, fitting: int | None = None
+) -> tuple[BatchConfig, Decision]:
+    """The shape of a step: its rows and their length.
+
+    `fitting` rows fit the memory where all of a step are needed at a time; none: not tried yet.
+    """
     longest = max(one.longest_tokens for one in (*findings.text.values(), *findings.pairs.values()))
     positions = findings.encoder.max_positions
     wanted = _LONG_ROW if longest + 4 > _ROW_LENGTH else _ROW_LENGTH
     length = min(wanted, positions - positions % 8)
     most = _ROWS_GPU if findings.machine.gpus else _ROWS_CPU
+    limit = f"{most} rows at most on a {'GPU' if findings.machine.gpus else 'CPU'}"
+    if fitting is not None:
+        most, limit = fitting, f"{fitting} rows at most fit the memory"
     rows = most
     while rows > _MIN_ROWS and tokens < _MIN_STEPS * rows * length:
         rows //= 2
@@ -277,8 +310,8 @@ def choose_rows(findings: Findings, tokens: int) -> tuple[BatchConfig, Decision]
         choice=f"{rows} rows of {length} tokens a step",
         reason=f"99 % of the sentences have at most {longest:,} tokens, the encoder "
         f"{positions:,} positions; {in_words(tokens)} tokens, all passes over the data together, "
-        f"fill {-(-tokens // (rows * length)):,} steps; {most} rows at most on a "
-        f"{'GPU' if findings.machine.gpus else 'CPU'}, fewer for less than {_MIN_STEPS} steps",
+        f"fill {-(-tokens // (rows * length)):,} steps; {limit}, fewer for less than {_MIN_STEPS} "
+        "steps",
     )
 
 

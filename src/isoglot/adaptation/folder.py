@@ -167,6 +167,10 @@ class StepRecords:
         record = {"inputs": _inputs_hash(inputs), "seconds": seconds, "result": result}
         write_json(self._file(name), record)
 
+    def forget(self, name: str) -> None:
+        """A step is not done any more: it runs again."""
+        self._file(name).unlink(missing_ok=True)
+
     def seconds(self, name: str) -> float | None:
         """How long a step took; none if it is not done."""
         record = self._read(name)

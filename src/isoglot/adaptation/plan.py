@@ -88,6 +88,9 @@ def make_plan(
     prepare = plan_prepare(findings, config, folder, growth, confidence)
     recipe, decisions = plan_recipe(findings, config, folder, growth, mixture)
     trial = measure(recipe)
+    if trial.rows < recipe.batch.rows:
+        rows = choose_rows(findings, mixture.tokens, fitting=trial.rows)[1]
+        decisions = tuple(rows if one.topic == rows.topic else one for one in decisions)
     batch = replace(recipe.batch, rows=trial.rows, micro_rows=trial.micro_rows)
     recipe = scheduled(replace(recipe, batch=batch), mixture.num_steps(batch), trial.costs)
     steps = seconds_without_training(

@@ -97,6 +97,7 @@ def choose_layers(work: Adaptation, corpus: Corpus) -> Development:
     }
     found = Development(**work.step("choose", inputs, measure, [pairs]))
     if found.vectors and not out.is_dir():  # it was removed
+        work.records.forget("export")  # which writes its card, with the scores
         export_sentences(model, out, pairs, work.console)
     return found
 

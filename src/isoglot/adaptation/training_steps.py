@@ -131,14 +131,19 @@ def _padding(recipe: Recipe, trial: Trial) -> str:
 
 
 def _readings(mixture: Mixture, facts: KnowledgeFacts | None, total: float) -> str:
-    """How often text, pairs and knowledge are read when so many tokens are trained on."""
-    contrast = mixture.streams.get("parallel")
-    shares = sum(stream.share for stream in mixture.streams.values())
-    of_pairs = contrast.share / shares if contrast is not None else 0.0
-    of_text = 1 - of_pairs - mixture.knowledge_share
-    told = [("text", of_text * total / max(1, mixture.text_tokens))]
-    if contrast is not None:
-        told.append(("pairs", of_pairs * total / max(1, mixture.pair_tokens)))
+    """How often each part of the data is read when so many tokens are trained on.
+
+    Pairs are read under contrast, and sides of pairs under MLM.
+    """
+    shares = {name: stream.share for name, stream in mixture.streams.items()}
+    of_text = sum(shares.get(name, 0.0) for name in ("text", "sentences"))
+    parts = (
+        ("text", of_text, mixture.given_tokens),
+        ("sides of pairs", shares.get("sides", 0.0), mixture.sides_tokens),
+        ("pairs", shares.get("parallel", 0.0), mixture.pair_tokens),
+    )
+    every = sum(shares.values())
+    told = [(name, part / every * total / max(1, once)) for name, part, once in parts if part]
     told += knowledge_readings(facts, mixture.streams, total)
     return ", ".join(f"{name} {times:.1f} times" for name, times in told)
 

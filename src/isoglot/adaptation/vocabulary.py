@@ -14,7 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from isoglot.adaptation.choices import Decision
+from isoglot.adaptation.choices import Decision, choose_cleaning
+from isoglot.adaptation.heldout import LANGUAGE_CONFIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,9 +54,11 @@ class Growth(NamedTuple):
 def trained_data(findings: Findings, growth: Growth) -> Findings:
     """The findings with the tokens of one pass of training.
 
-    Tokens are those of the grown vocabulary; duplicates and held-out lines are not trained on.
+    Tokens are those of the grown vocabulary. Duplicates, held-out lines and, where they are
+    dropped, lines of text in another language are not trained on.
     """
     languages = findings.languages
+    confidence, _ = choose_cleaning(findings, LANGUAGE_CONFIDENCE)
 
     def remaining(codes: Sequence[str]) -> float:
         # a side of a pair has as many words as the other, but not as many tokens
@@ -65,6 +68,9 @@ def trained_data(findings: Findings, growth: Growth) -> Findings:
 
     def trained(code: str, data: DataFacts) -> DataFacts:
         kept = 1 - data.duplicate_share - data.heldout / max(1, data.lines)
+        # of a pair, the lines of other texts do not say how many are in another language
+        if confidence is not None and code in languages:
+            kept *= 1 - languages[code].other_share
         return replace(
             data, tokens=round(data.tokens * max(0.0, kept) * remaining(code.split("-")))
         )
