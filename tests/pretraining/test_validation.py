@@ -17,6 +17,7 @@ from isoglot.objectives.contrast.momentum import QueueConfig
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.moco import MoCo
 from isoglot.objectives.tlm import TLM
+from isoglot.objectives.token_contrast import TokenContrast
 from isoglot.pretraining.config import LoggingConfig, StageConfig
 from isoglot.pretraining.train_module import TrainModule
 from isoglot.pretraining.validation import Validation
@@ -110,6 +111,28 @@ def test_perplexities_are_those_of_the_mean_loss_of_each_language(corpus):
         assert perplexity == pytest.approx(math.exp(means[-1]), rel=1e-4)
     mean = math.exp(sum(means) / len(means))
     assert found == {"valid/mlm/mean/perplexity": pytest.approx(mean, rel=1e-4)}
+
+
+def test_a_metric_with_a_count_of_its_own_is_divided_by_it(corpus):
+    """The accuracy of token contrast is a mean over links, its loss over pairs."""
+    objectives = {"token_contrast": TokenContrast(min_similarity=-1.0)}
+    module = heldout_module(corpus, objectives).eval()
+    streams = {"parallel": ParallelStream(objectives=("token_contrast",))}
+    shape = BatchConfig(rows=2, micro_rows=2, row_length=96)
+    validation = make_validation(corpus, streams, objectives, shape)
+    found, means = validation(module), []
+    for _, _, language, loader in validation._loaders:
+        correct, links = 0.0, 0
+        for batch in loader.single_pass(10):
+            with torch.no_grad():
+                right, number = module(batch)["token_contrast"].ratios["accuracy"]
+            correct, links = correct + float(right), links + int(number)
+        assert 0 < correct < links
+        means.append(correct / links)
+        assert found[f"valid/token_contrast/{language}/accuracy"] == pytest.approx(means[-1])
+    assert found["valid/token_contrast/mean/accuracy"] == pytest.approx(sum(means) / len(means))
+    assert 0 < found["valid/token_contrast/mean/chance"] < 1
+    assert found["valid/token_contrast/mean/loss"] > 0
 
 
 def test_two_processes_share_the_held_out_examples(corpus):

@@ -96,9 +96,9 @@ class Validation:
         return self._scores(sums) | retrieval
 
     def _sums(self, module: TrainModule) -> torch.Tensor:
-        """(loaders, 2 + metrics): the sums of losses, of targets and of each metric."""
+        """(loaders, 2 + 2 × metrics): the rows of `_row`, over all batches."""
         together = runs_together(module)
-        sums = torch.zeros(len(self._loaders), 2 + len(_METRICS), dtype=torch.float64)
+        sums = torch.zeros(len(self._loaders), 2 + 2 * len(_METRICS), dtype=torch.float64)
         for number, (name, _, _, loader) in enumerate(self._loaders):
             if compared_over_step(module, [name]):
                 batches = loader.single_pass_together(self._max_examples)
@@ -122,7 +122,9 @@ class Validation:
             self._loaders, sums.tolist(), strict=True
         ):
             if count:
-                row = [value / count for value in (total, *metrics)]
+                counted = zip(metrics[::2], metrics[1::2], strict=True)
+                own = [value / number if number else math.nan for value, number in counted]
+                row = [total / count, *own]
                 found |= self._score(objective, f"{label}/{language}", row)
                 means.setdefault((objective, label), []).append(row)
         for (objective, label), rows in means.items():
@@ -140,9 +142,13 @@ class Validation:
 
 
 def _row(found: LossSum, count: int) -> torch.Tensor:
-    """(2 + metrics,) the sum of losses, the number of targets, and the sum of each metric."""
-    metrics = [float(found.metrics.get(metric, math.nan)) for metric in _METRICS]
-    return torch.tensor([float(found.total), count, *metrics], dtype=torch.float64)
+    """(2 + 2 × metrics,) the sum of losses and the number of targets; of each metric the same.
+
+    A metric is a mean over the targets, or over a count of its own.
+    """
+    means = [found.ratios.get(one, (found.metrics.get(one, math.nan), count)) for one in _METRICS]
+    numbers = (found.total, count, *(number for mean in means for number in mean))
+    return torch.tensor([float(number) for number in numbers], dtype=torch.float64)
 
 
 def _contrast(
