@@ -35,6 +35,10 @@ def test_heldout_losses_are_drawn_and_printed(isoglot, runs):
 
 
 def test_faults_are_sentences(isoglot, runs):
+    for verb in ("plot", "transfer"):
+        said = isoglot("analyze", verb, "meta", "--out", "f.png")
+        assert said.code == 2
+        assert "f.png: figures are SVG." in said.err
     said = isoglot("analyze", "transfer", "meta", "--tasks", "tatoeba")
     assert said.code == 1
     assert "has no intermediate exports" in said.err

@@ -30,6 +30,8 @@ def test_scores_averages_and_the_rule_are_written_down(isoglot, encoder):
     said = isoglot(*arguments, "--selection", "all-dev", "--save-models", "kept")
     assert said.code == 0, said.err
     assert re.search(r"testbed-pos .* accuracy +\d+\.\d ± \d+\.\d", said.out)
+    by_language = r"^testbed-pos zero-shot.*: accuracy en [\d.]+, sw [\d.]+$"
+    assert re.search(by_language, said.out, flags=re.MULTILINE)
     results = json.loads(Path("results/encoder/results.json").read_text(encoding="utf-8"))
     assert {score["selection"] for score in results["scores"]} == {"all-dev"}
     assert {(s["language"], s["seed"]) for s in results["scores"]} == {
@@ -53,6 +55,24 @@ def test_joined_languages_are_chosen_and_predictions_written(isoglot, encoder):
     results = json.loads(Path("results/encoder/results.json").read_text(encoding="utf-8"))
     files = Path("said/testbed-pos").rglob("*.conll")
     assert {file.stem for file in files} == {score["language"] for score in results["scores"]}
+
+
+def test_rows_without_their_originals_are_refused_before_the_first_training(isoglot, encoder):
+    Path("data/pawsx").mkdir(parents=True)
+    for code, first in (("de", 1), ("en", 1), ("fr", 3)):  # de is trained before fr
+        rows = [f"{first + n}\ta b\tc d\t{n % 2}" for n in range(4)]
+        for split in ("train", "dev", "test"):
+            text = "\n".join(["id\tsentence1\tsentence2\tlabel", *rows]) + "\n"
+            Path(f"data/pawsx/{code}.{split}.tsv").write_text(text)
+    asked = ("finetune", encoder, "--tasks", "paws-x", "--data", "data", *SHORT)
+    said = isoglot(*asked, "--scenario", "translate-train")
+    assert said.code == 1
+    assert "2 of 4 training rows of 'fr' (the first is '5') are no translations" in said.err
+    assert "Leave 'fr' out" in said.err
+    assert "paws-x translate-train" not in said.err, "no training is announced"
+    said = isoglot(*asked, "--code-switch")
+    assert said.code == 1
+    assert "the scenario zero-shot has no translated training data to mix" in said.err
 
 
 def test_evaluate_takes_tasks_of_both_kinds(isoglot, encoder):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
+import re
+
 import pytest
 
 from tests.cli.test_docs import blocks
@@ -52,6 +55,31 @@ def test_link_says_what_it_kept_and_why_not_the_rest(isoglot, corpus):
     again = isoglot("knowledge", "link", "tables", "-c", "corpus", "--set", "heldout_share=0")
     assert again.out == said.out
     assert again.err == "up to date ...\n"
+
+
+def test_tables_of_other_dumps_are_not_removed_without_a_word(isoglot, workdir, tables):
+    assert "had tables of" not in tables.err
+    again = isoglot("knowledge", "extract", "dumps/dumps.yaml", "--out", "tables")
+    assert "had tables of" not in again.err
+    one = workdir / "dumps/one.yaml"
+    one.write_text("wikipedia: {en: [enwiki.xml.bz2]}\n")
+    said = isoglot("knowledge", "extract", "dumps/one.yaml", "--out", "tables")
+    assert said.code == 0, said.err
+    assert "tables had tables of de, Wikidata too, which dumps/one.yaml does not name" in said.err
+
+
+def test_link_says_that_dumps_do_not_belong_together(isoglot, corpus, workdir):
+    said = isoglot("knowledge", "link", "tables", "-c", "corpus")
+    assert "note:" not in said.err
+    dump = workdir / "dumps/wikidata.json.bz2"
+    items = bz2.decompress(dump.read_bytes()).splitlines(keepends=True)
+    small = [line for line in items if b'"Q1471"' in line]  # the Seine
+    dump.write_bytes(bz2.compress(b"[\n" + b"".join(small) + b"]\n"))
+    isoglot("knowledge", "extract", "dumps/dumps.yaml", "--out", "tables")
+    said = isoglot("knowledge", "link", "tables", "-c", "corpus")
+    assert said.code == 0, said.err
+    assert re.search(r"note: \d+ % of the links lead to no item of Wikidata \(red link", said.err)
+    assert "No fact is kept" in said.err
 
 
 def test_show_corpus_says_what_it_knows(isoglot, corpus):

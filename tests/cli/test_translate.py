@@ -56,6 +56,7 @@ def test_lines_in_lines_out_and_bleu(isoglot, run, monkeypatch):
     assert lines[1] == ""
     assert "aa-bb: BLEU" in said.err
     assert "tok:13a" in said.err
+    assert "translate ..." in said.err, "there is progress"
     scores = Results.read(run / "results.json").scores
     assert [score.metric for score in scores] == ["bleu", "multi-bleu"]
     assert all(score.language == "aa-bb" and score.count == 3 for score in scores)
@@ -107,7 +108,7 @@ CASES = {
     ),
     "a reference that is missing": (
         ["--from", "aa", "--to", "bb", "-r", "nowhere.txt"],
-        "nowhere.txt cannot be read",
+        "nowhere.txt cannot be read: No such file or directory.",
     ),
     "a reference too many": (
         ["--from", "aa", "--to", "bb", "-r", "run/two.txt"],

@@ -12,6 +12,7 @@ from isoglot.pretraining.config import LoggingConfig
 from isoglot.pretraining.costs import occasions
 from isoglot.pretraining.estimate import estimate_run, find_micro_rows
 from isoglot.pretraining.micro_rows import DoesNotFitError
+from isoglot.pretraining.optimizer import OptimizerConfig
 from isoglot.pretraining.run import pretrain
 from tests.pretraining import driver
 from tests.pretraining.local_trial import LocalTrial
@@ -63,6 +64,9 @@ def test_an_estimate_says_what_looks_wrong(corpus, tmp_path, local):
     assert "text" in note
     (note,) = replace(found, passes=(), disk_bytes=10**18).notes()
     assert "lower checkpoint.keep" in note
+    slow = replace(found.config, optimizer=OptimizerConfig(warmup_steps=40_000))
+    (note,) = replace(found, passes=(), config=slow).notes()
+    assert "rises for 40,000 steps, and stage 1 has 50,000." in note
 
 
 def test_without_time_for_a_search_one_number_of_rows_is_tried(corpus, tmp_path, local):

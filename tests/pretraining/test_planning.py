@@ -183,7 +183,15 @@ def test_a_process_knows_when_it_was_started():
 def test_a_stage_that_is_all_warm_up_is_noted():
     config = driver.config(optimizer=OptimizerConfig(warmup_steps=10_000))
     (note,) = warmup_notes(config, (2000, 500))
-    assert "10,000 of the 2,000 steps of stage 1" in note
+    assert "rises for 10,000 steps, and stage 1 has 2,000." in note
+
+
+def test_a_run_that_is_all_warm_up_says_so(corpus, tmp_path):
+    config = driver.config()
+    assert "warmup_steps" not in train(config, corpus, tmp_path / "some")[1]
+    config = replace(config, optimizer=OptimizerConfig(warmup_steps=10_000))
+    shown = train(config, corpus, tmp_path / "all")[1]
+    assert "rises for 10,000 steps, and stage 1 has 10. Set a share instead" in shown
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import typer
 
 from isoglot.cli import app, options
 from isoglot.cli.console import write_file
-from isoglot.cli.outputs import output_file
+from isoglot.cli.outputs import output_svg
 from isoglot.languages import canonical
 from isoglot.report.metrics import Axis
 
@@ -52,7 +52,7 @@ def plot(
         help="Metric, such as 'valid/btmlm/mean/perplexity'. Without it, list all metrics.",
     ),
     out: Path = typer.Option(
-        Path("figure.svg"), "--out", "-o", help="Path of the figure (SVG).", callback=output_file
+        Path("figure.svg"), "--out", "-o", help="Path of the figure (SVG).", callback=output_svg
     ),
     x_axis: Axis = typer.Option("steps", help="Unit of the horizontal axis."),
     smooth: int = typer.Option(1, min=1, help="Average over windows of this many steps."),
@@ -74,7 +74,8 @@ def plot(
         return
     figure = plot_metric(inputs, metric, x_axis=x_axis, window=smooth, log=log, title=title)
     write_file(out, figure)
-    print(f"{metric} of {len(inputs)} runs: {out}")
+    number = "1 run" if len(inputs) == 1 else f"{len(inputs)} runs"
+    print(f"{metric} of {number}: {out}")
 
 
 _TASKS = typer.Option(
@@ -102,7 +103,7 @@ def transfer(
     selection: str | None = options.SELECTION,
     settings: list[str] = options.SETTINGS,
     out: Path = typer.Option(
-        Path("transfer.svg"), "--out", "-o", help="Path of the figure (SVG).", callback=output_file
+        Path("transfer.svg"), "--out", "-o", help="Path of the figure (SVG).", callback=output_svg
     ),
 ) -> None:
     """Plot source score, mean target score and transfer gap (MetaXLM, Figures 1 and 5).

@@ -27,8 +27,27 @@ WORKERS = typer.Option(
     show_default="the machine's cores",
 )
 
+_COUNT = r"""
+Examples:
 
-@cooccurrence.command()
+    isoglot cooccurrence count corpora/mine
+
+    isoglot cooccurrence count corpora/mine --set window=3 --workers 8
+
+Settings: window, weights (paper, released), language_constants, pivot_language, languages, sources,
+min_count, dtype (float32, float16), memory_mib. Training finds counts by the settings of its
+recipe: objectives.cooccurrence.pairs.
+"""
+_PHRASES = r"""
+Example:
+
+    isoglot cooccurrence phrases corpora/mine --out phrases.npy
+
+Settings: max_length, min_count, max_phrases, max_text_tokens.
+"""
+
+
+@cooccurrence.command(epilog=_COUNT)
 def count(
     corpus: Path = CORPUS,
     out: Path | None = typer.Option(
@@ -64,12 +83,12 @@ def count(
         )
     print(f"{len(table.keys):,} pairs of {table.vocabulary_size:,} tokens; window {config.window}")
     print_table(
-        ["language", "constant"],
+        ["language", "constant, by which its counts are multiplied"],
         [[code, f"{c:.3f}"] for code, c in table.language_constants.items()],
     )
 
 
-@cooccurrence.command()
+@cooccurrence.command(epilog=_PHRASES)
 def phrases(
     corpus: Path = CORPUS,
     out: Path = typer.Option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import typer
@@ -170,13 +171,22 @@ def _print_averages(results: Results, names: list[str]) -> None:
                 _interval(average),
                 "" if average.gap is None else f"{100 * average.gap:.1f}",
                 str(len(average.languages)),
-                f"{len(average.seeds)} (best: {average.best_seed})",
+                "1" if average.sd is None else f"{len(average.seeds)} (best: {average.best_seed})",
             ]
         )
     headings = [
         *("task", "scenario", "metric", "average", "95 %", "transfer gap", "languages", "seeds")
     ]
     print_table(headings, rows)
+    first = {task.name: task.metrics[0].name for task in map(find_task, names)}
+    by_language: dict[tuple[str, str | None], dict[str, list[float]]] = {}
+    for score in shown:
+        if score.metric == first[score.task]:
+            values = by_language.setdefault((score.task, score.scenario), {})
+            values.setdefault(score.language, []).append(score.value)
+    for (task, scenario), values in by_language.items():
+        listed = ", ".join(f"{code} {100 * fmean(of):.1f}" for code, of in values.items())
+        print(f"{task} {scenario or ''}: {first[task]} {listed}")
 
 
 def _interval(average: Average) -> str:

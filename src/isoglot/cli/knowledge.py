@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +37,8 @@ A YAML file names the dumps, relative to itself, as they are distributed:
     wikidata: \[latest-all.json.bz2]
 
 Then: isoglot knowledge extract FILE --out tables
+
+Settings: wikipedia, wikidata, languages, keep_all_items, check_site, slice_megabytes.
 """
 _GRAPH = r"""
 A YAML file names the graphs, relative to itself:
@@ -92,15 +96,22 @@ def extract(
     """
     _require("lxml")
     from isoglot.cli.console import StageProgress
+    from isoglot.cli.options import print_note
     from isoglot.corpus.knowledge.extract import ExtractConfig
     from isoglot.corpus.knowledge.extract import extract as run
     from isoglot.recipe.document import read, with_settings
     from isoglot.recipe.structure import structure
 
     config = structure(with_settings(read(file), settings), ExtractConfig)
+    before = _tables_in(out)
     with StageProgress() as stages:
         counts = run(
             config, out, base=file.parent, workers=workers, cluster=cluster, progress=stages
+        )
+    if removed := [name for name in before if name not in _tables_in(out)]:
+        print_note(
+            f"{out} had tables of {', '.join(removed)} too, which {file} does not name: they are "
+            "removed. Give other dumps another --out."
         )
     _print_extracted(counts)
     print(f"\ntables: {out}")
@@ -143,7 +154,9 @@ def graph(
 
 @knowledge.command(epilog=_LINK)
 def link(
-    tables: Path = typer.Argument(..., help="The output folder of `isoglot knowledge extract`."),
+    tables: Path = typer.Argument(
+        ..., help="The output folder of `isoglot knowledge extract` or `graph`."
+    ),
     corpus: Path = typer.Option(
         ..., "--corpus", "-c", help="A prepared corpus: gives the tokenizer, gets the store."
     ),
@@ -160,7 +173,7 @@ def link(
     """
     _require("daft", "lxml")
     from isoglot.cli.console import StageProgress
-    from isoglot.cli.options import parse_settings
+    from isoglot.cli.options import parse_settings, print_note
     from isoglot.corpus.knowledge.link.config import LinkConfig
     from isoglot.corpus.knowledge.link.run import link as run
     from isoglot.folders import corpus_folder
@@ -170,6 +183,8 @@ def link(
     with StageProgress() as stages:
         manifest = run(config, tables, corpus, workers=workers, cluster=cluster, progress=stages)
     _print_linked(manifest)
+    for note in _link_notes(manifest):
+        print_note(note)
     print(f"\nknowledge: {corpus / 'knowledge'}")
 
 
@@ -212,7 +227,7 @@ def show_knowledge(knowledge: Knowledge, *, alphas: Sequence[float]) -> None:
         for column, alpha in enumerate(alphas):
             probabilities[mentions > 0, column] = smoothed_shares(mentions[mentions > 0], alpha)
     print("\nCoverage of the entities by language, and sampling probability of its mentions:\n")
-    headings = ["language", "entities described", "tokens a mention"]
+    headings = ["language", "entities described", "text tokens per mention"]
     rows = []
     for (language, count), shares in zip(counts.items(), probabilities, strict=True):
         number = sum(count.mentions.values())
@@ -227,6 +242,15 @@ def show_knowledge(knowledge: Knowledge, *, alphas: Sequence[float]) -> None:
             f"\nentities described in 2 languages or more: {100 * (languages > 1).mean():.1f} % "
             f"(in {languages.mean():.1f} on average, in {languages.max()} at most)"
         )
+
+
+def _tables_in(out: Path) -> list[str]:
+    """The languages of finished tables, and `Wikidata` where it is among them."""
+    try:
+        settings = json.loads((out / "counts.json").read_bytes())["settings"]
+        return [*settings["wikipedia"], *(["Wikidata"] if settings["wikidata"] else [])]
+    except (OSError, ValueError, KeyError, TypeError):  # none, or those of knowledge graphs
+        return []
 
 
 def _require(*names: str) -> None:
@@ -278,6 +302,38 @@ def _print_linked(manifest: KnowledgeManifest) -> None:
     )
     if manifest.dropped.get("triples"):
         print(f"claims dropped: {describe_counts(manifest.dropped['triples'])}")
+
+
+_MOST = 0.5
+"""Share of links that are dropped for one cause from which on `link` names it."""
+
+
+def _link_notes(manifest: KnowledgeManifest) -> list[str]:
+    """Sentences about dumps that do not belong together, from the counts of dropped links."""
+    dropped = Counter[str]()
+    for table, reasons in manifest.dropped.items():
+        dropped.update(reasons if table.startswith("mentions/") else {})
+    kept = sum(sum(counts.mentions.values()) for counts in manifest.counts.values())
+    total = max(kept + dropped.total(), 1)
+    found = []
+    unknown = dropped["red link"] + dropped["no sitelink"]
+    if unknown > _MOST * total:
+        found.append(
+            f"{100 * unknown / total:.0f} % of the links lead to no item of Wikidata (red link, no "
+            "sitelink). Its dump may be a part, much older than the Wikipedias', or extracted for "
+            "other languages."
+        )
+    if dropped["no description"] > _MOST * total:
+        found.append(
+            f"{100 * dropped['no description'] / total:.0f} % of the links lead to pages that are "
+            "in none of the dumps (no description). Name the other parts of the dumps too."
+        )
+    if not sum(manifest.triples.values()):
+        found.append(
+            "No fact is kept, as no claim has a subject and an object that are both described: the "
+            "objective entailment, and with it xlm-k, cannot be trained."
+        )
+    return found
 
 
 def _dropped(entry: Mapping[str, Any], columns: tuple[str, ...]) -> str:

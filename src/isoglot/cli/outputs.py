@@ -29,6 +29,13 @@ def output_file(path: Path | None) -> Path | None:
     return None if path is None else check_output(path, "file")
 
 
+def output_svg(path: Path | None) -> Path | None:
+    """Callback of an option that names a figure to write, which is SVG whatever its name."""
+    if path is not None and path.suffix.lower() != ".svg":
+        raise typer.BadParameter(f"{path}: figures are SVG. Name a file that ends in .svg.")
+    return output_file(path)
+
+
 def output_file_or_folder(path: Path | None) -> Path | None:
     """Callback of an option that names a file, or a folder for a file of a fixed name."""
     return None if path is None else check_output(path, "file or folder")

@@ -67,7 +67,7 @@ def translate(
     """
     import torch
 
-    from isoglot.cli.console import disable_progress_bars
+    from isoglot.cli.console import StageProgress, disable_progress_bars
     from isoglot.evaluation.bleu import as_scores, bleu, check_number, check_ready
     from isoglot.folders import model_folder
     from isoglot.languages import canonical
@@ -84,6 +84,8 @@ def translate(
     translator = Translator.open(folder, with_languages=not no_language_embeddings)
     for code in (source, target):
         translator.language(code)
+    if sys.stdin.isatty():
+        options.print_note("Type one sentence a line, then Ctrl-D; or give a file: < text.txt.")
     lines = _read_lines(sys.stdin.buffer.read, "standard input")
     references = None if reference is None else _read_lines(reference.read_bytes, str(reference))
     if references is not None:
@@ -93,7 +95,13 @@ def translate(
         # refuses results of another model before translating
         results = existing_results(folder, file)
     torch.manual_seed(seed)
-    written = dict(translator.translate(lines, source, target, config, note=options.print_note))
+    written: dict[int, str] = {}
+    with StageProgress() as progress:
+        for number, text in translator.translate(
+            lines, source, target, config, note=options.print_note
+        ):
+            written[number] = text
+            progress("translate", len(written), len(lines))
     translations = [written[number] for number in range(len(lines))]
     sys.stdout.flush()
     # written as bytes: UTF-8 in and out, whatever the locale
@@ -117,7 +125,7 @@ def _read_lines(read: Callable[[], bytes], name: str) -> list[str]:
     try:
         lines = read().decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     except OSError as error:
-        raise IsoglotError(f"{name} cannot be read: {error}.") from error
+        raise IsoglotError(f"{name} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise IsoglotError(
             f"{name} cannot be read: it is not in UTF-8 ({error}). Convert it first."

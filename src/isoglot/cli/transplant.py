@@ -50,6 +50,24 @@ Settings: initialize (both, body, embeddings, none), fallback (random, subwords,
 source_column (auto, first, second, either), max_malformed_ratio, max_positions, seed.
 """
 
+_GROW = r"""
+Examples:
+
+    isoglot vocabulary grow xlm-roberta-base --text sw.txt --number 5000 \
+      --out models/larger
+
+    isoglot vocabulary grow runs/mine --words words.txt -d en-sw.txt \
+      -o models/larger
+
+The settings are those of `isoglot transplant`; fallback is `subwords` here.
+"""
+_TRIM = r"""
+Example:
+
+    isoglot vocabulary trim xlm-roberta-base --text en.txt --text sw.txt \
+      --min-count 2 --out models/smaller
+"""
+
 
 @app.command(epilog=_EXAMPLE)
 def transplant(
@@ -80,7 +98,7 @@ def transplant(
     _print_report(report, out)
 
 
-@vocabulary.command()
+@vocabulary.command(epilog=_GROW)
 def grow(
     source: Path = _SOURCE,
     words: Path | None = typer.Option(None, "--words", "-w", help="File with one word a line."),
@@ -117,7 +135,7 @@ def grow(
     _print_report(report, out)
 
 
-@vocabulary.command()
+@vocabulary.command(epilog=_TRIM)
 def trim(
     source: Path = _SOURCE,
     text: list[Path] = typer.Option(

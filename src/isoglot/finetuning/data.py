@@ -105,6 +105,25 @@ def read_part(task: Task[Any, Any], data: DataFolders, language: str, split: Spl
     return examples
 
 
+def check_translations(plan: FinetunePlan, specs: Sequence[TrainingSpec]) -> None:
+    """Refuse training rows without their originals, of all trainings before the first begins."""
+    task, data, limit = plan.train_task, plan.data_folder, plan.settings.max_train_examples
+    originals: dict[str, list[Any]] = {}
+    for spec in specs:
+        original = spec.original_language
+        for language in spec.train_languages:
+            if original is None or language == original:
+                continue
+            if original not in originals:
+                originals[original] = read_part(task, data, original, "train")
+            paired_with_originals(
+                read_part(task, data, language, "train")[:limit],
+                originals[original],
+                language=language,
+                original_language=original,
+            )
+
+
 def paired_with_originals(
     translated: Sequence[Any], originals: Sequence[Any], *, language: str, original_language: str
 ) -> list[tuple[Any, Any]]:
@@ -120,7 +139,8 @@ def paired_with_originals(
             raise CorpusError(
                 f"{len(rows)} of {len(translated)} training rows of {language!r} (the first is "
                 f"{rows[0].id!r}) are no translations of rows of {original_language!r}: {why}. "
-                "Use the scenario pooled or supervised for every language's own data."
+                f"Leave {language!r} out, or use the scenario pooled or supervised for every "
+                "language's own data."
             )
 
     refuse([example for example in translated if example.id not in by_id], "their ids differ")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from isoglot.argument_names import public
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
 from isoglot.finetuning.classification import MultipleChoiceHead, SequenceClassificationHead
-from isoglot.finetuning.data import TestSets, read_examples, training_data
+from isoglot.finetuning.data import TestSets, check_translations, read_examples, training_data
 from isoglot.finetuning.jobs import SaveConfig, TrainingJob, jobs_to_do
 from isoglot.finetuning.plan import FinetunePlan
 from isoglot.finetuning.predict import predict, run_model
@@ -157,6 +157,8 @@ def finetune_tasks(
     made_by = folder, results.fingerprint
     options: dict[str, Any] = {"finished": results.scores, "save": save, "note": note}
     jobs = [list(jobs_to_do(plan, *made_by, **options)) for plan in plans]
+    for plan, of_plan in zip(plans, jobs, strict=True):
+        check_translations(plan, list(dict.fromkeys(job.spec for job in of_plan)))
     for plan, of_plan in zip(plans, jobs, strict=True):
         for scores in train_jobs(folder, plan, of_plan, progress=progress, note=note):
             results = add_scores(results, scores, out)

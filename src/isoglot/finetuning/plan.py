@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from isoglot.errors import CorpusError, IsoglotError, nearest
+from isoglot.errors import CorpusError, IsoglotError, nearest, require
 from isoglot.finetuning.protocols import settings_for
 from isoglot.finetuning.settings import FROM_SOURCE, MULTILINGUAL, TRANSLATED
 from isoglot.languages import find, is_pair
@@ -81,6 +81,11 @@ class FinetunePlan:
                 f"({task.kind} and {self.train_task.kind})."
             )
         self.settings = settings_for(request, task)
+        require(
+            not request.changes.get("code_switch") or request.scenario.name in TRANSLATED,
+            f"code_switch: the scenario {request.scenario.name} has no translated training data to "
+            f"mix with its originals. Use {' or '.join(sorted(TRANSLATED))}, or leave it out.",
+        )
         parts = task.splits_in(data_folder)
         self.test_split: Split = "test" if any(part.name == "test" for part in parts) else "dev"
         self.test_languages = _languages(task, data_folder, self.test_split)

@@ -36,7 +36,13 @@ from isoglot.pretraining.export import Exporter
 from isoglot.pretraining.initial_weights import build_on_first_process
 from isoglot.pretraining.measuring import RunMeasurer, TimeBudget
 from isoglot.pretraining.memory_saving import build_device, save_memory
-from isoglot.pretraining.planning import RunPlan, make_plan, needs_plan, stored_plan
+from isoglot.pretraining.planning import (
+    RunPlan,
+    make_plan,
+    needs_plan,
+    stored_plan,
+    warmup_notes,
+)
 from isoglot.pretraining.requirements import (
     TRANSPLANTED,
     check_corpus,
@@ -173,6 +179,8 @@ def build_run(request: RunRequest) -> RunContext:
         precision_note(config.precision, on_gpu=on_gpu, num_weights=num_weights),
         note,
         None if has_begun(request.folder) else _head_note(module.encoder, model),
+        # with hours, planning has said it of the steps that it found
+        *([] if request.budget else warmup_notes(config, steps)),
     ):
         if told:
             context.warn(told)

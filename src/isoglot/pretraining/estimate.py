@@ -35,7 +35,7 @@ from isoglot.pretraining.costs import (
 from isoglot.pretraining.forecast import StreamPasses, count_passes, many_passes_note
 from isoglot.pretraining.measuring import RunMeasurer, time_budget
 from isoglot.pretraining.memory import free_memory, gib
-from isoglot.pretraining.planning import with_numbers
+from isoglot.pretraining.planning import warmup_notes, with_numbers
 from isoglot.pretraining.requirements import check_corpus
 from isoglot.pretraining.runtime import make_accelerator
 from isoglot.pretraining.stage_data import with_corpus_defaults
@@ -126,8 +126,8 @@ class RunEstimate:
         return table
 
     def notes(self) -> list[str]:
-        """Sentences about what looks wrong: very many passes, too little disk."""
-        found = []
+        """Sentences about what looks wrong: much warm-up, very many passes, too little disk."""
+        found = warmup_notes(self.config, self.steps)
         for stage in range(len(self.steps)):
             note = many_passes_note([one for one in self.passes if one.stage == stage])
             found += [note] if note else []

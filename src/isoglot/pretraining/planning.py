@@ -178,8 +178,8 @@ def warmup_notes(config: PretrainConfig, steps: Sequence[int]) -> list[str]:
         warmup = config.optimizer_in(number).warmup_steps
         if warmup is not None and warmup > of_stage / 2:
             found.append(
-                f"optimizer.warmup_steps: {warmup:,} of the {of_stage:,} steps of stage "
-                f"{number + 1} are warm-up. Set a share instead: --set optimizer.warmup_steps=null "
-                "--set optimizer.warmup_ratio=0.1."
+                f"optimizer.warmup_steps: the learning rate rises for {warmup:,} steps, and stage "
+                f"{number + 1} has {of_stage:,}. Set a share instead: --set "
+                "optimizer.warmup_steps=null --set optimizer.warmup_ratio=0.1."
             )
     return found
