@@ -391,7 +391,9 @@ def prepare_corpora(work: Path) -> None:
     prepare(load_prepare(file), work / "corpus", base=work, workers=1)
     english.prepare_english(work, vocabulary=310, heldout=0.2)
     (work / "dictionaries").mkdir()
-    (work / "dictionaries" / "en-de.txt").write_text("house\tHaus\na\tein\n", encoding="utf-8")
+    (work / "dictionaries" / "en-de.txt").write_text(
+        "house\tHaus\na\tein\nhouse\ta\n", encoding="utf-8"
+    )
 
 
 def english_counts(corpus: Path) -> dict[str, Any]:
