@@ -57,6 +57,17 @@ def test_joined_languages_are_chosen_and_predictions_written(isoglot, encoder):
     assert {file.stem for file in files} == {score["language"] for score in results["scores"]}
 
 
+def test_ctrl_c_says_what_is_kept(isoglot, encoder, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("isoglot.finetuning.finetune.finetune_tasks", stop)
+    said = isoglot("finetune", encoder, "--tasks", "testbed-pos", "-l", "en", *SHORT)
+    assert said.code == 130
+    kept = "stopped: scores of finished trainings are in results/encoder/results.json"
+    assert kept in said.err
+
+
 def test_rows_without_their_originals_are_refused_before_the_first_training(isoglot, encoder):
     Path("data/pawsx").mkdir(parents=True)
     for code, first in (("de", 1), ("en", 1), ("fr", 3)):  # de is trained before fr

@@ -45,6 +45,18 @@ def test_extract_says_what_became_of_each_dump(tables):
     assert "tables: tables" in tables.out
 
 
+def test_ctrl_c_says_what_is_kept(isoglot, corpus, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("isoglot.corpus.knowledge.extract.extract", stop)
+    monkeypatch.setattr("isoglot.corpus.knowledge.link.run.link", stop)
+    for verb in (["extract", "dumps/dumps.yaml", "-o", "x"], ["link", "tables", "-c", "corpus"]):
+        said = isoglot("knowledge", *verb)
+        assert said.code == 130
+        assert "stopped: finished work is kept; run the command again" in said.err
+
+
 def test_link_says_what_it_kept_and_why_not_the_rest(isoglot, corpus):
     said = isoglot("knowledge", "link", "tables", "-c", "corpus", "--set", "heldout_share=0")
     assert said.code == 0, said.err

@@ -92,6 +92,16 @@ def test_nothing_in_nothing_out(isoglot, run, monkeypatch):
     assert (said.code, said.out) == (0, "")
 
 
+def test_who_gives_no_file_is_told_what_is_waited_for(isoglot, run, monkeypatch):
+    typed(monkeypatch, "kalo\n")
+    assert "Ctrl-D" not in isoglot("translate", "run", "--from", "aa", "--to", "bb").err
+    typed(monkeypatch, "kalo\n")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    said = isoglot("translate", "run", "--from", "aa", "--to", "bb")
+    assert "Type one sentence a line, then Ctrl-D" in said.err
+    assert said.out.count("\n") == 1
+
+
 def test_lines_that_are_too_long_are_named(isoglot, run, monkeypatch):
     typed(monkeypatch, f"kalo.\n{'kalo mitu ' * 200}\n")
     said = isoglot("translate", "run", "--from", "aa", "--to", "bb")

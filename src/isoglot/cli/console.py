@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from isoglot.atomic import write_text
@@ -60,6 +61,22 @@ def write_page(file: Path, text: str) -> None:
     """Write a text file, and print its path and size."""
     write_file(file, text)
     print(f"{file} ({len(text.encode()) / 1e6:.1f} MB)")
+
+
+_INTERRUPTED = 130
+"""What shells give as the exit code of a command that Ctrl-C has stopped."""
+
+
+@contextmanager
+def ctrl_c_says(sentence: str) -> Iterator[None]:
+    """End a command that Ctrl-C stops with a sentence on what is kept."""
+    import typer
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"stopped: {sentence}", file=sys.stderr)
+        raise typer.Exit(_INTERRUPTED) from None
 
 
 def disable_progress_bars() -> None:

@@ -131,10 +131,13 @@ def finetune_and_print(
     save_predictions: Path | None = None,
 ) -> None:
     """Fine-tune on tasks with a progress bar and print the averages of their scores."""
-    from isoglot.cli.console import StageProgress
+    from isoglot.cli.console import StageProgress, ctrl_c_says
     from isoglot.finetuning.finetune import finetune_tasks
 
-    with StageProgress() as progress:
+    kept = (
+        f"scores of finished trainings are in {file}; the same command continues with the others."
+    )
+    with ctrl_c_says(kept), StageProgress() as progress:
         results = finetune_tasks(
             folder,
             names,

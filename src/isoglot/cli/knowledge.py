@@ -71,6 +71,8 @@ min_relation_triples, exclude, exclude_min_bytes, heldout_share, heldout_seed.
 """
 _WORKERS = typer.Option(1, min=1, max=1024, help="Number of worker processes.")
 
+_KEPT = "finished work is kept; run the command again to continue."
+
 _PAGE_COLUMNS = ("pages", "articles", "redirects", "disambiguations", "sentences", "links kept")
 _ENTITY_COLUMNS = ("lines", "items", "sitelinks", "statements", "claims kept")
 _DROPPED = {"links dropped", "claims dropped"}
@@ -95,7 +97,7 @@ def extract(
     resumed.
     """
     _require("lxml")
-    from isoglot.cli.console import StageProgress
+    from isoglot.cli.console import StageProgress, ctrl_c_says
     from isoglot.cli.options import print_note
     from isoglot.corpus.knowledge.extract import ExtractConfig
     from isoglot.corpus.knowledge.extract import extract as run
@@ -104,7 +106,7 @@ def extract(
 
     config = structure(with_settings(read(file), settings), ExtractConfig)
     before = _tables_in(out)
-    with StageProgress() as stages:
+    with ctrl_c_says(_KEPT), StageProgress() as stages:
         counts = run(
             config, out, base=file.parent, workers=workers, cluster=cluster, progress=stages
         )
@@ -172,7 +174,7 @@ def link(
     finished store is reused.
     """
     _require("daft", "lxml")
-    from isoglot.cli.console import StageProgress
+    from isoglot.cli.console import StageProgress, ctrl_c_says
     from isoglot.cli.options import parse_settings, print_note
     from isoglot.corpus.knowledge.link.config import LinkConfig
     from isoglot.corpus.knowledge.link.run import link as run
@@ -180,7 +182,7 @@ def link(
 
     corpus = corpus_folder(corpus)
     config = LinkConfig(**parse_settings(settings, LinkConfig))
-    with StageProgress() as stages:
+    with ctrl_c_says(_KEPT), StageProgress() as stages:
         manifest = run(config, tables, corpus, workers=workers, cluster=cluster, progress=stages)
     _print_linked(manifest)
     for note in _link_notes(manifest):
