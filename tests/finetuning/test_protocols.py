@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isoglot.errors import RecipeError
-from isoglot.finetuning.protocols import PROTOCOLS, find_protocol, settings_for
+from isoglot.finetuning.protocols import PROTOCOLS, build_request, find_protocol, settings_for
 from isoglot.finetuning.settings import FinetuneRequest, ScenarioConfig
 from isoglot.tasks import find_task
 
@@ -83,6 +83,11 @@ def test_a_task_that_a_paper_did_not_run_has_settings_too():
     for name in PROTOCOLS:
         for task in ("xnli", "wikiann", "squad", "xcopa", "ud-pos"):
             assert settings_of(name, find_task(task), "zero-shot").epochs >= 1
+
+
+def test_an_unknown_setting_names_the_nearest():
+    with pytest.raises(RecipeError, match="'epoch' is no setting; did you mean 'epochs'"):
+        build_request("zero-shot", ("en",), None, None, "xtreme", {"epoch": 1}, None)
 
 
 def test_an_unknown_protocol_names_the_nearest():

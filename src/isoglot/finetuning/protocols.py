@@ -8,7 +8,7 @@ XTREME (128 tokens; questions 384 with a stride of 128).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -258,6 +258,10 @@ def build_request(
 ) -> FinetuneRequest:
     """A request from the arguments of `isoglot.finetune`."""
     number = find_protocol(protocol).seeds if seeds is None else seeds
+    known = [one.name for one in fields(FinetuneConfig)]
+    for name in settings:
+        if name not in known:
+            raise RecipeError(f"settings: {name!r} is no setting; {nearest(name, known)}")
     return FinetuneRequest(
         scenario=ScenarioConfig(
             name=scenario,
