@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
-from isoglot.evaluation.data import splits_to_score, subsample
+from isoglot.evaluation.data import splits_to_score
 from isoglot.evaluation.embed import embed
 from isoglot.evaluation.evaluate import evaluate, evaluate_tasks
 from isoglot.evaluation.loading import scoring_note
@@ -130,8 +130,3 @@ def test_dev_stands_in_where_there_is_no_test(data_folder):
     english = splits_to_score(find_task("xquad"), data_folder, ["en"])
     assert [part.language for part in english] == ["en"]
     assert len(splits_to_score(find_task("alignment"), data_folder, ["fr", "hi"])) == 2
-
-
-def test_a_few_examples_are_evenly_spaced():
-    assert subsample(list(range(10)), 4) == [0, 2, 5, 7]
-    assert subsample([1, 2], 2) == subsample([1, 2], None) == [1, 2]

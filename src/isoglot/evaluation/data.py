@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
 from isoglot.errors import CorpusError
@@ -14,7 +14,7 @@ from isoglot.intervals import Measured, measure, to_score
 from isoglot.languages import language_sides
 from isoglot.models.objective_heads import ObjectiveHead
 from isoglot.results import Score
-from isoglot.tasks.base import DataFolders, Task, TaskSplit, name_folders
+from isoglot.tasks.base import DataFolders, Task, TaskSplit, name_folders, subsample
 from isoglot.tasks.language_sets import expand_languages, is_selected
 from isoglot.tasks.pretokenized import pretokenize_examples
 from isoglot.tasks.unread import missing_note
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from isoglot.models.encoder import Encoder  # noqa: TC004 (a type only)
-
-X = TypeVar("X")
 
 
 def splits_to_score(
@@ -78,7 +76,7 @@ class ScoringJob:
             self.note(f"{self.task.name} {self.split.language}: {message}")
 
     def examples(self) -> list[Any]:
-        """At most `limit` examples of the split, evenly spaced."""
+        """At most `limit` examples of the split."""
         if self.loaded is not None:
             return list(self.loaded)
         return subsample(self.read(self.split), self.settings.limit)
@@ -125,10 +123,3 @@ def read_split(task: Task[Any, Any], split: TaskSplit, pretokenization: Pretoken
             f"{split.language} out."
         )
     return pretokenize_examples(examples, split.language, pretokenization)
-
-
-def subsample(examples: list[X], limit: int | None) -> list[X]:
-    """At most `limit` examples, evenly spaced: files are often sorted by section or relation."""
-    if limit is None or limit >= len(examples):
-        return examples
-    return [examples[index * len(examples) // limit] for index in range(limit)]

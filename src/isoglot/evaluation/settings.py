@@ -24,7 +24,7 @@ class FeatureConfig:
     """Settings of feature-based tasks; the defaults are those of the papers."""
 
     limit: Annotated[int | None, Range(1, 10**12)] = None
-    """Most examples of each split, evenly spaced; none: all."""
+    """Most examples of each split, drawn from all of its parts; none: all."""
     center: bool = False
     """Subtract each language's mean vector from its sentences (Libovický et al. 2020)."""
     margin: bool = False

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from isoglot.averaging import delivered_layer
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
-from isoglot.evaluation.data import ScoringJob, read_split, subsample
+from isoglot.evaluation.data import ScoringJob, read_split
 from isoglot.evaluation.exported import exported_vectors
 from isoglot.evaluation.retrieval import IDENTICAL, is_identical
 from isoglot.model_results import (
@@ -26,6 +26,7 @@ from isoglot.model_results import (
     scored_data,
 )
 from isoglot.models import objective_heads
+from isoglot.tasks.base import subsample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

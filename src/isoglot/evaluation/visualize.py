@@ -18,7 +18,7 @@ import torch.nn.functional as F
 
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
 from isoglot.errors import IsoglotError
-from isoglot.evaluation.data import splits_to_score, subsample
+from isoglot.evaluation.data import splits_to_score
 from isoglot.evaluation.embed import embed, encode_in_batches, language_ids
 from isoglot.evaluation.loading import load_for_scoring
 from isoglot.evaluation.retrieval import retrieval_accuracy
@@ -26,6 +26,7 @@ from isoglot.evaluation.word_vectors import table_vectors
 from isoglot.model_results import fingerprint as fingerprint_of
 from isoglot.ranges import Range, Seed, check_ranges
 from isoglot.tasks import find_task
+from isoglot.tasks.base import subsample
 from isoglot.tasks.pretokenized import pretokenize_text
 from isoglot.visualizations import SentenceMap, SimilarityGrid, Visualizations
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from isoglot.errors import CorpusError, IsoglotError
 from isoglot.languages import language_sides
-from isoglot.tasks.base import name_folders
+from isoglot.tasks.base import name_folders, subsample
 from isoglot.tasks.examples import LabeledText, Question
 from isoglot.tasks.pretokenized import pretokenize_examples
 
@@ -200,11 +200,9 @@ class TestSets:
                 )
 
     def examples(self, language: str) -> list[Any]:
-        """The examples of one language to score, evenly spaced, because files are often sorted."""
-        examples, limit = self._read(language), self._plan.settings.max_test_examples
-        number = min(limit or len(examples), len(examples))
-        spaced = [examples[index * len(examples) // number] for index in range(number)]
-        return pretokenize_examples(spaced, language, self._pretokenization)
+        """The examples of one language to score."""
+        chosen = subsample(self._read(language), self._plan.settings.max_test_examples)
+        return pretokenize_examples(chosen, language, self._pretokenization)
 
     def _read(self, language: str) -> list[Any]:
         plan = self._plan

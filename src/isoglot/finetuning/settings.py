@@ -110,7 +110,7 @@ class FinetuneConfig:
     max_train_examples: Annotated[int | None, Range(1, 10**12)] = None
     """Training examples of each language, from the top of the file; none: all."""
     max_test_examples: Annotated[int | None, Range(1, 10**12)] = None
-    """Test examples of each language, evenly spaced over the file; none: all."""
+    """Test examples of each language, drawn from all parts of the file; none: all."""
     language_embeddings: bool = True
     """Add the language embeddings of a model that was trained with them on all tokens."""
     precision: Literal["auto", "float32", "bf16"] = "auto"

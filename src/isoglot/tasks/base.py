@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
 
 from isoglot.errors import CorpusError
@@ -53,6 +55,25 @@ class TaskSplit:
 
 DataFolders = Path | tuple[Path, ...]
 """One folder of tasks' files or several: a split is taken from the first that has it."""
+
+
+X = TypeVar("X")
+
+
+def subsample(examples: list[X], limit: int | None) -> list[X]:
+    """At most `limit` examples: one from each of as many equal parts of the list, at random.
+
+    The parts are there because files are often sorted by section or relation; the random place in
+    each is, because some have a period: every third pair of XNLI has the same label. Lists of one
+    length, as of the languages of a parallel test set, lose the same examples.
+    """
+    if limit is None or limit >= len(examples):
+        return examples
+    random = Random(limit)  # noqa: S311 (no secret)
+    bounds = [part * len(examples) // limit for part in range(limit + 1)]
+    return [
+        examples[start + int(random.random() * (end - start))] for start, end in pairwise(bounds)
+    ]
 
 
 def data_folders(data: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
