@@ -1,10 +1,13 @@
 """`isoglot adapt` with several seeds, and the table of scores before and after.
 
     python -m benchmarks.adaptation.run WORK ENCODER --text all --seeds 0 1 2 [-- --hours 0.1]
+    python -m benchmarks.adaptation.run WORK ENCODER --unit blocks --steps 300
 
 Adapts the encoder to Hausa and Romanian with text of `all` languages in WORK/raw/text, or of
-`english` and the new languages alone, and translations from English of the new languages. What
-follows `--` goes to `isoglot adapt`. Finished adaptations are not repeated. Bits per character of
+`english` and the new languages alone, and translations from English of the new languages. `--unit`
+and `--steps` edit the plan before it is carried out: MLM reads text in blocks alone or as single
+sentences alone instead of half and half, for so many steps. What follows `--` goes to `isoglot
+adapt`. Finished adaptations are not repeated. Bits per character of
 known languages without text in an adaptation are computed on the held-out lines of the ones with
 text, if these are there already. Times are those of the clock: of the whole command, and until the
 first score is printed.
@@ -21,31 +24,54 @@ import time
 from collections import defaultdict
 from pathlib import Path
 from statistics import mean, stdev
+from typing import Any
 
+import yaml
 from benchmarks.adaptation.data import NEW_LANGUAGES
 from benchmarks.alignment.languages import PIVOT
 
 NEW = [language.code for language in NEW_LANGUAGES]
 TEXTS = ("all", "english")
+STREAMS = {"blocks": "text", "sentences": "sentences"}
+"""What MLM reads -> the stream of the plan that reads it."""
 FIRST_NUMBER = "tokens per word"
 """What is in the first line with a score."""
 Scores = dict[tuple[str, str], tuple[float, float]]
 """(metric, language or direction) -> before and after."""
 
 
-def adapt(work: Path, encoder: Path, text: str, seed: int, options: list[str]) -> Path:
+def edit_plan(out: Path, unit: str | None, steps: int | None) -> None:
+    """Leave one of the two streams of text, with the share of both, and set the steps."""
+    file = out / "plan" / "recipe.yaml"
+    recipe: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    stage = recipe["stages"][0]
+    stage["steps"] = steps or stage["steps"]
+    if unit is not None:
+        of_text = {name: stage["streams"].pop(name) for name in STREAMS.values()}
+        share = sum(stream["share"] for stream in of_text.values())
+        stage["streams"][STREAMS[unit]] = {**of_text[STREAMS[unit]], "share": share}
+    file.write_text(yaml.safe_dump(recipe, sort_keys=False), encoding="utf-8")
+
+
+def adapt(work: Path, encoder: Path, given: argparse.Namespace, seed: int) -> Path:
     """Run the command as a user would; its folder."""
-    out = work / "adapted" / f"{text}-{seed}"
+    name = "-".join(
+        str(one) for one in (given.text, given.unit, given.steps, seed) if one is not None
+    )
+    out = work / "adapted" / name
     files = sorted((work / "raw" / "text").glob("*.txt"))
-    chosen = [file for file in files if text == "all" or file.stem in (*NEW, PIVOT)]
+    chosen = [file for file in files if given.text == "all" or file.stem in (*NEW, PIVOT)]
     data = [f"--text={file.stem}={file}" for file in chosen]
     data += [f"--pairs={PIVOT}-{code}={work}/raw/pairs/{PIVOT}-{code}.tsv" for code in NEW]
-    command = [sys.executable, "-m", "isoglot", "adapt", str(encoder), *data, *options]
+    command = [sys.executable, "-m", "isoglot", "adapt", str(encoder), *data, *given.options]
+    command += ["--seed", str(seed), "--out", str(out)]
     began = time.perf_counter()
     environment = {**os.environ, "COLUMNS": "120"}
-    log = work / "logs" / f"{text}-{seed}.txt"
+    log = work / "logs" / f"{name}.txt"
     log.parent.mkdir(exist_ok=True)
-    command += ["--seed", str(seed), "--out", str(out)]
+    if (given.unit or given.steps) and not (out / "plan" / "plan.json").is_file():
+        subprocess.run([*command, "--dry-run"], env=environment, check=True, capture_output=True)
+        edit_plan(out, given.unit, given.steps)
     first: float | None = None
     with (
         log.open("w") as written,
@@ -60,7 +86,7 @@ def adapt(work: Path, encoder: Path, text: str, seed: int, options: list[str]) -
             written.flush()
     seconds = time.perf_counter() - began
     shown = "no score" if first is None else f"first score after {first:.0f} s"
-    print(f"{text} {seed}: exit {running.returncode}, {seconds:.0f} s, {shown} ({log})", flush=True)
+    print(f"{name}: exit {running.returncode}, {seconds:.0f} s, {shown} ({log})", flush=True)
     return out
 
 
@@ -106,11 +132,14 @@ def main() -> None:
     parser.add_argument("work", type=Path, help="the folder that data.py made")
     parser.add_argument("encoder", type=Path, help="the encoder that encoder.py made")
     parser.add_argument("--text", choices=TEXTS, default="all")
+    parser.add_argument("--unit", choices=STREAMS, help="what MLM reads, instead of both")
+    parser.add_argument("--steps", type=int, help="training steps, instead of the plan's")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     arguments = [*sys.argv[1:], "--"]
     end = arguments.index("--")
-    given, options = parser.parse_args(arguments[:end]), arguments[end + 1 : -1]
-    outs = [adapt(given.work, given.encoder, given.text, seed, options) for seed in given.seeds]
+    given = parser.parse_args(arguments[:end])
+    given.options = arguments[end + 1 : -1]
+    outs = [adapt(given.work, given.encoder, given, seed) for seed in given.seeds]
     runs = []
     for seed, out in zip(given.seeds, outs, strict=True):
         scores = read_scores(out)

@@ -193,9 +193,13 @@ def test_the_template_is_an_objective(isoglot, workdir, monkeypatch):
 
 
 def test_a_recipe_with_a_size_and_a_model_to_start_from_is_not_shown(isoglot):
-    said = isoglot("show", "recipe", "tiny", "--set", "model.init_from=somewhere")
+    both = ("--set", "model.init_from=somewhere", "--set", "model.size=small")
+    said = isoglot("show", "recipe", "tiny", *both)
     assert said.code == 1
-    assert "--set model.size=null removes a recipe's own size" in said.err
+    assert "Give either model.init_from, to start from a model, or model.size" in said.err
+    said = isoglot("show", "recipe", "tiny", *both[:2])
+    assert said.code == 0, said.err
+    assert "init_from: somewhere" in said.out
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,39 @@ def value_of(text):
     return with_settings({}, f"value={text}")["value"]
 
 
+SHAPED = {"model": {"size": "tiny", "num_layers": 2, "dropout": 0.1}}
+
+
+class TestOneSource:
+    """A model starts from a folder or has a shape of its own; what is given last decides."""
+
+    def test_a_model_to_start_from_replaces_a_shape(self):
+        found = with_settings(SHAPED, "model.init_from=runs/one")
+        assert found == {"model": {"init_from": "runs/one", "dropout": 0.1}}
+
+    def test_a_size_replaces_a_model_to_start_from(self):
+        started = {"model": {"init_from": "runs/one", "dropout": 0.1}}
+        found = with_settings(started, "model.size=small", "model.num_heads=2")
+        assert found == {"model": {"size": "small", "num_heads": 2, "dropout": 0.1}}
+
+    def test_both_at_once_are_left_to_be_refused(self):
+        found = with_settings(SHAPED, "model.init_from=runs/one", "model.size=small")
+        assert found["model"] == {**SHAPED["model"], "size": "small", "init_from": "runs/one"}
+
+    def test_other_settings_and_null_take_nothing_out(self):
+        assert with_settings(SHAPED, "model.dropout=0.1", "model.freeze=none")["model"] == {
+            **SHAPED["model"],
+            "freeze": "none",
+        }
+        found = with_settings(SHAPED, "model.init_from=null")["model"]
+        assert found == {**SHAPED["model"], "init_from": None}
+
+    def test_so_does_a_recipe_that_extends_another(self, write):
+        write("base.yaml", "model: {size: tiny, hidden_size: 32, freeze: body}")
+        mine = write("mine.yaml", "extends: base.yaml\nmodel: {init_from: runs/one}")
+        assert document.read(mine).data == {"model": {"init_from": "runs/one", "freeze": "body"}}
+
+
 class TestExtends:
     def test_a_built_in_recipe_by_its_name(self, write):
         found = document.read(write("mine.yaml", "extends: xlm\nname: mine\n"))

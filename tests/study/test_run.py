@@ -185,7 +185,7 @@ def test_two_rows_of_one_name_are_refused():
 
 
 def test_a_missing_model_is_said_before_any_work_unless_its_runs_are_finished(study, tmp_path):
-    recipe = load_recipe("tiny", ["name=tlm", "model.size=null", "model.init_from=runs/none"])
+    recipe = load_recipe("tiny", ["name=tlm", "model.init_from=runs/none"])
     short = replace(study, recipes=(recipe,))
     asked: list[str] = []
 

@@ -142,7 +142,7 @@ class ModelConfig:
         if (self.init_from is None) == (self.size is None):
             raise ModelError(
                 "Give either model.init_from, to start from a model, or model.size, to train one "
-                "from scratch. --set model.size=null removes a recipe's own size."
+                "from scratch."
             )
 
 

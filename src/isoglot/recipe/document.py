@@ -15,7 +15,7 @@ from isoglot.errors import RecipeError, nearest
 from isoglot.yaml_text import Key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 BUILT_IN = Path(__file__).parent.parent / "recipes"
 _SUFFIXES = (".yaml", ".yml")
@@ -80,6 +80,8 @@ def merged(base: Document, change: Document) -> Document:
     """A document changed by another: mappings are joined, everything else is replaced."""
     places = dict(base.places)
     data = _merge(base.data, change.data, (), places)
+    given = change.data.get("model")
+    data = _with_one_source(data, given if isinstance(given, dict) else {})
     return Document(data=data, places=places | change.places)
 
 
@@ -88,6 +90,7 @@ def with_settings(document: Document, settings: Sequence[str]) -> Document:
 
     `stages.0.streams.NAME=null` takes a stream out.
     """
+    of_model: dict[str, Any] = {}
     for setting in settings:
         path, equals, text = setting.partition("=")
         if not equals or not path:
@@ -102,7 +105,31 @@ def with_settings(document: Document, settings: Sequence[str]) -> Document:
             known = document.data["stages"][keys[1]].get("streams") or {}
             _take_out(str(keys[3]), data["stages"][keys[1]]["streams"], known, setting)
         document = Document(data=data, places=places)
-    return document
+        if len(keys) == 2 and keys[0] == "model":
+            of_model[str(keys[1])] = value
+    return Document(data=_with_one_source(document.data, of_model), places=document.places)
+
+
+_SHAPE = ("size", "num_layers", "hidden_size", "num_heads")
+"""Settings of a model from scratch."""
+
+
+def _with_one_source(data: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """A model to start from replaces an inherited shape, and a size an inherited model.
+
+    `given` are the settings of the model that change a recipe; both among them are left, and
+    refused where settings are checked.
+    """
+    gone: tuple[str, ...] = ()
+    if given.get("init_from") is not None and given.get("size") is None:
+        gone = _SHAPE
+    elif given.get("size") is not None and given.get("init_from") is None:
+        gone = ("init_from",)
+    model = data.get("model")
+    if not gone or not isinstance(model, dict):
+        return data
+    kept = {name: value for name, value in model.items() if name in given or name not in gone}
+    return {**data, "model": kept}
 
 
 def _names_stream(keys: Key, data: dict[str, Any]) -> bool:
