@@ -238,6 +238,8 @@ def test_bad_input(tmp_path):
     (tmp_path / "empty.txt").write_text("\n\n")
     with pytest.raises(ModelError, match=r"empty\.txt holds no text"):
         trim(source, out, texts=[tmp_path / "empty.txt"])
+    with pytest.raises(ModelError, match=r"empty\.txt holds no text"):
+        grow(source, out, texts=[tmp_path / "empty.txt"])
     with pytest.raises(ModelError, match="'two words' is not one word"):
         grow(source, out, ["two words"])
     with pytest.raises(ModelError, match="no word to add"):

@@ -31,13 +31,10 @@ def count_tokens(tokens: TokenizerTokens, files: Sequence[Path]) -> LongArray:
     """How often each token occurs in these files, which have a sentence a line."""
     counts = np.zeros(tokens.vocabulary.size, np.int64)
     for file in files:
-        before = counts.sum()
         lines = _sentences(file)
         while batch := list(islice(lines, _LINES_PER_BATCH)):
             ids, _ = flatten_ids(tokens.encode(batch))
             counts += np.bincount(ids, minlength=len(counts))
-        if counts.sum() == before:  # its tokens would be dropped unnoticed
-            raise ModelError(f"{file} holds no text. Name files with a sentence on each line.")
     return counts
 
 
@@ -131,9 +128,13 @@ def read_words(file: Path) -> list[str]:
 
 
 def _sentences(file: Path) -> Iterator[str]:
+    is_empty = True
     for line in read_lines(file):
         if not isinstance(line, Skipped) and (text := normalize_text(line)):
+            is_empty = False
             yield text
+    if is_empty:
+        raise ModelError(f"{file} holds no text. Name files with a sentence on each line.")
 
 
 def _strip_punctuation(word: str) -> str:
