@@ -24,7 +24,8 @@ _MODEL = "model"
 _ADAPT_REQUEST, _ADAPT_RUN = "adapt.yaml", "run"
 _CONFIG, _MANIFEST, _TOKENIZER = "config.json", "manifest.json", "tokenizer"
 _RUN_FILES = ("recipe.yaml", "metrics.jsonl", "checkpoints")
-_TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.*", "*.model")
+TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model")
+"""Patterns, of which a folder with a tokenizer has one."""
 _HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 _HUB_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
 _RECIPES = Path(__file__).parent / "recipes"
@@ -110,7 +111,7 @@ def tokenizer_folder(name: str | Path, base: Path | None = None) -> Path:
         if _is_corpus(path):
             return path / _TOKENIZER
         for folder in (path, path / _MODEL, path / _TOKENIZER):
-            if any(any(folder.glob(pattern)) for pattern in _TOKENIZER_FILES):
+            if any(any(folder.glob(pattern)) for pattern in TOKENIZER_FILES):
                 return folder
         inside = corpora_in(path)
         return inside[0] / _TOKENIZER if len(inside) == 1 else path

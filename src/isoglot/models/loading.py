@@ -25,7 +25,7 @@ from transformers import (
 )
 
 from isoglot.errors import ModelError, library_errors
-from isoglot.folders import model_folder
+from isoglot.folders import TOKENIZER_FILES, model_folder
 from isoglot.models.attention import PACKED_ATTENTION
 from isoglot.models.config import SHAPES, ModelSize, Shape
 from isoglot.models.finite import check_tensors, check_weights
@@ -42,8 +42,6 @@ SUPPORTED_MODELS = (
     "Start from an XLM-R, RoBERTa, BERT, ALBERT, ELECTRA, ModernBERT or EuroBERT model."
 )
 _DISENTANGLED = ("deberta", "deberta-v2")
-_TOKENIZER_PATTERNS = ("tokenizer.json", "vocab.*", "*.model")
-"""Files that hold a tokenizer's vocabulary."""
 
 
 class PackingError(ModelError):
@@ -140,9 +138,9 @@ def load_tokenizer(folder_or_name: str) -> Any:
     config = load_config(folder_or_name)
     folder = model_folder(folder_or_name)
     # without any file, transformers makes a tokenizer of five special tokens: all text is <unk>
-    if not any(any(folder.glob(name)) for name in _TOKENIZER_PATTERNS):
+    if not any(any(folder.glob(name)) for name in TOKENIZER_FILES):
         raise ModelError(
-            f"{folder} holds no tokenizer ({', '.join(_TOKENIZER_PATTERNS)}). Save the one that "
+            f"{folder} holds no tokenizer ({', '.join(TOKENIZER_FILES)}). Save the one that "
             "the model was trained with into it."
         )
     with library_errors(

@@ -16,6 +16,7 @@ import numpy as np
 
 from isoglot.atomic import write_errors
 from isoglot.errors import CorpusError, library_errors
+from isoglot.folders import TOKENIZER_FILES
 from isoglot.types import Vocabulary
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ def open_tokenizer(folder: Path) -> Any:
 
     if not folder.is_dir():
         raise CorpusError(f"{folder}: there is no such folder. Name a Hugging Face tokenizer's.")
+    if not any(any(folder.glob(name)) for name in TOKENIZER_FILES):
+        raise _no_tokenizer(folder, TOKENIZER_FILES)
     with library_errors(
         CorpusError, f"{folder}: does not hold a tokenizer that transformers can open"
     ):
@@ -95,11 +98,15 @@ def open_tokenizer(folder: Path) -> Any:
     # for a folder with only config.json, transformers makes a tokenizer of special tokens alone
     names = {TOKENIZER_FILE, *tokenizer.vocab_files_names.values()}
     if not any((folder / name).is_file() for name in names):
-        raise CorpusError(
-            f"{folder}: holds no tokenizer ({' or '.join(sorted(names))}). Copy the files of the "
-            "model's tokenizer into it, or name the folder that has them."
-        )
+        raise _no_tokenizer(folder, sorted(names))
     return tokenizer
+
+
+def _no_tokenizer(folder: Path, files: Iterable[str]) -> CorpusError:
+    return CorpusError(
+        f"{folder}: holds no tokenizer ({' or '.join(files)}). Copy the files of the model's "
+        "tokenizer into it, or name the folder that has them."
+    )
 
 
 def max_characters(tokenizer: Any, max_length: int) -> int:
