@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from isoglot.api import pretrain
+from isoglot.models.translator import Translator
 from isoglot.results import Results
 
 FEW = """\
@@ -44,6 +45,32 @@ def run(workdir, trained):
 def typed(monkeypatch, text):
     content = text if isinstance(text, bytes) else text.encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def test_lines_are_written_group_by_group(isoglot, run, monkeypatch):
+    text = "kalo mitu.\n\nsera kalo\nmitu\nsera.\n"
+    typed(monkeypatch, text)
+    whole = isoglot("translate", "run", "--from", "aa", "--to", "bb")
+    assert whole.code == 0, whole.err
+    command = sys.modules["isoglot.cli.translate"]
+    monkeypatch.setattr(command, "LINES_AT_ONCE", 2)
+    typed(monkeypatch, text)
+    assert isoglot("translate", "run", "--from", "aa", "--to", "bb").out == whole.out
+
+    translated = Translator.translate
+    calls = []
+
+    def interrupted(self, lines, *args, **settings):
+        calls.append(len(lines))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return translated(self, lines, *args, **settings)
+
+    monkeypatch.setattr(Translator, "translate", interrupted)
+    typed(monkeypatch, text)
+    said = isoglot("translate", "run", "--from", "aa", "--to", "bb")
+    assert (said.code, calls) == (130, [2, 2, 1])
+    assert said.out.split("\n") == [*whole.out.split("\n")[:4], ""]
 
 
 def test_lines_in_lines_out_and_bleu(isoglot, run, monkeypatch):

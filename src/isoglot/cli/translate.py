@@ -32,6 +32,8 @@ max_length_b.
 """
 
 
+LINES_AT_ONCE = 4096
+"""Lines that are translated, shortest with shortest, before they are written."""
 _SEED = typer.Option(0, min=0, max=2**63 - 1, help="Random seed of method=sample.")
 _OUT = typer.Option(
     None,
@@ -61,6 +63,8 @@ def translate(
     seed: int = _SEED,
 ) -> None:
     """Translate lines from standard input to standard output.
+
+    They are written 4,096 at a time, so that little is lost where the command is interrupted.
 
     With --reference, BLEU goes to standard error and into the results file, under the name of the
     reference file: sacrebleu's with its signature, and multi-bleu.perl's on Moses-tokenized text.
@@ -95,17 +99,21 @@ def translate(
         # refuses results of another model before translating
         results = existing_results(folder, file)
     torch.manual_seed(seed)
-    written: dict[int, str] = {}
+    translations: list[str] = []
     with StageProgress() as progress:
-        for number, text in translator.translate(
-            lines, source, target, config, note=options.print_note
-        ):
-            written[number] = text
-            progress("translate", len(written), len(lines))
-    translations = [written[number] for number in range(len(lines))]
-    sys.stdout.flush()
-    # written as bytes: UTF-8 in and out, whatever the locale
-    sys.stdout.buffer.write("".join(f"{line}\n" for line in translations).encode())
+        while group := lines[len(translations) : len(translations) + LINES_AT_ONCE]:
+            written: dict[int, str] = {}
+            for number, text in translator.translate(
+                group, source, target, config, note=options.print_note
+            ):
+                written[number] = text
+                progress("translate", len(translations) + len(written), len(lines))
+            translated = [written[number] for number in range(len(group))]
+            sys.stdout.flush()
+            # written as bytes: UTF-8 in and out, whatever the locale
+            sys.stdout.buffer.write("".join(f"{line}\n" for line in translated).encode())
+            sys.stdout.buffer.flush()
+            translations += translated
     if reference is not None and references is not None:
         found = bleu(translations, references, target)
         languages = f"{source}-{target}"

@@ -239,7 +239,7 @@ def test_a_missing_special_token_is_named_with_the_fix(tmp_path, name):
 
 
 def test_a_folder_without_a_tokenizer(tmp_path):
-    with pytest.raises(CorpusError, match="holds no tokenizer .* name the folder that has them"):
+    with pytest.raises(CorpusError, match=r"holds no tokenizer .* name the folder that has them"):
         vocabulary_of(tmp_path)
     with pytest.raises(CorpusError, match="no such folder"):
         vocabulary_of(tmp_path / "nowhere")
