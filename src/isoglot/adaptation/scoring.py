@@ -29,11 +29,11 @@ from isoglot.atomic import replace_folder, write_text
 from isoglot.batching.mixture import evenly_spaced
 from isoglot.corpus.tokenization.vocabulary import open_tokenizer, text_decoder
 from isoglot.errors import ModelError
-from isoglot.evaluation.data import subsample
 from isoglot.evaluation.embed import encode_in_batches
 from isoglot.evaluation.loading import load_for_scoring
 from isoglot.evaluation.pairs import read_pairs
 from isoglot.evaluation.tokenize_texts import tokenize_texts
+from isoglot.tasks.base import subsample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,12 +15,12 @@ import torch
 
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
 from isoglot.errors import IsoglotError
-from isoglot.evaluation.data import subsample
 from isoglot.evaluation.embed import embed
 from isoglot.evaluation.retrieval import retrieval_accuracy
 from isoglot.evaluation.visualize import VisualizationConfig, project
 from isoglot.evaluation.word_vectors import table_vectors
 from isoglot.explore.sentences import collections_of
+from isoglot.tasks.base import subsample
 from isoglot.tasks.pretokenized import pretokenize_text
 
 if TYPE_CHECKING:
