@@ -8,6 +8,7 @@ from transformers import (
     BartConfig,
     DebertaV2Config,
     DistilBertConfig,
+    EuroBertConfig,
     MPNetConfig,
     XLMConfig,
 )
@@ -101,9 +102,29 @@ def test_modern_sizes_are_those_of_modernbert(size, named):
     assert (config.cls_token_id, config.sep_token_id, config.pad_token_id) == (0, 2, 1)
 
 
-def test_modern_small_has_the_number_of_weights_of_small():
+def test_eurobert_base_has_the_shape_of_the_model_of_210m_weights():
+    config = scratch_config(
+        ModelConfig(size="eurobert-base"), vocabulary_size=50, pad=1, cls=0, sep=2, mask=3
+    )
+    shape = EuroBertConfig().to_dict() | {"vocab_size": 50}
+    special = {"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1, "mask_token_id": 3}
+    found = config.to_dict()
+    assert {key for key in found if found[key] != (shape | special).get(key)} == set()
+
+
+def test_a_model_without_dropout_takes_none_or_0():
+    for dropout in (None, 0.0):
+        settings = ModelConfig(size="eurobert-tiny", dropout=dropout)
+        Encoder.from_scratch(settings, 50, 1, cls_id=0, sep_id=2, languages=())
+    settings = ModelConfig(size="eurobert-tiny", dropout=0.1)
+    with pytest.raises(ModelError, match=r"model\.dropout is 0\.1.*Set model\.dropout to null"):
+        Encoder.from_scratch(settings, 50, 1, cls_id=0, sep_id=2, languages=())
+
+
+@pytest.mark.parametrize("gated", ["modern-small", "eurobert-small"])
+def test_gated_small_sizes_have_the_number_of_weights_of_small(gated):
     numbers = []
-    for size in ("small", "modern-small"):
+    for size in ("small", gated):
         settings = ModelConfig(size=size)
         encoder = Encoder.from_scratch(settings, 100, 1, cls_id=0, sep_id=2, languages=())
         layers = transformer_layers(encoder)

@@ -22,6 +22,9 @@ ModelSize = Literal[
     "modern-small",
     "modern-base",
     "modern-large",
+    "eurobert-tiny",
+    "eurobert-small",
+    "eurobert-base",
     "xlm",
     "mbert",
     "albert",
@@ -49,6 +52,9 @@ SHAPES: dict[ModelSize, Shape] = {
     "modern-small": Shape(6, 384, 6, 8 / 3),
     "modern-base": Shape(22, 768, 12, 1.5),
     "modern-large": Shape(28, 1024, 16, 2.5625),
+    "eurobert-tiny": Shape(4, 128, 4),
+    "eurobert-small": Shape(6, 384, 6, 8 / 3),
+    "eurobert-base": Shape(12, 768, 12),
     "xlm": Shape(12, 1024, 8),
     "mbert": Shape(12, 768, 12),
     "albert": Shape(12, 768, 12),
@@ -57,6 +63,8 @@ SHAPES: dict[ModelSize, Shape] = {
 XL and XXL (pre-norm; 3.5 and 10.7 billion weights with its vocabulary). `modern-*` use those of
 ModernBERT (Warner et al., 2024: pre-norm, rotary positions, GeGLU, windows of 128 tokens in two of
 three layers, no biases): base and large have its own shapes, small the weights of `small`.
+`eurobert-*` use those of EuroBERT (Boizard et al., 2025: Llama's layers with attention in both
+directions): base has the shape of its 210M model.
 `xlm` has the shape of XLM-15, whose own transformers classes take no 4-D mask. `albert` is ALBERT
 base: one layer used twelve times, and embeddings of 128 dimensions."""
 
@@ -94,7 +102,8 @@ class ModelConfig:
     init_from: str | None = None
     """Folder, run (runs/NAME) or Hugging Face name of the masked language model to start from."""
     size: ModelSize | None = None
-    """Shape of a model trained from scratch: XLM-R's classes, or ModernBERT's, BERT's, ALBERT's."""
+    """Shape of a model trained from scratch: classes of XLM-R, ModernBERT, EuroBERT, BERT
+    or ALBERT."""
     num_layers: Annotated[int | None, Range(1, 512)] = None
     """Number of layers of a model trained from scratch, instead of its size's own."""
     hidden_size: Annotated[int | None, Range(1, 2**15)] = None
@@ -103,7 +112,7 @@ class ModelConfig:
     """Attention heads of a model trained from scratch, instead of its size's own."""
     max_positions: Annotated[int, Range(8, 2**20)] = 512
     """Position embeddings of a model trained from scratch; `init_from` keeps the model's own, and
-    `modern-*` have rotary positions up to 8,192 or this number."""
+    `modern-*` and `eurobert-*` have rotary positions up to 8,192 or this number."""
     # not in `repr`, which feeds fingerprints of runs that were made before this setting
     rope_theta: Annotated[float | None, Range(1, 1e9, above=True)] = field(default=None, repr=False)
     """Base of the rotary positions of layers without a window, and `max_positions` of them: context

@@ -126,6 +126,7 @@ class Encoder(nn.Module):
             vocabulary.pad,
             cls_id=vocabulary.cls,
             sep_id=vocabulary.sep,
+            mask_id=vocabulary.mask,
             languages=languages,
         )
 
@@ -171,11 +172,17 @@ class Encoder(nn.Module):
         *,
         cls_id: int | None = None,
         sep_id: int | None = None,
+        mask_id: int | None = None,
         languages: Sequence[str] = (),
     ) -> Encoder:
         """Create a model with random weights, drawn from torch's global generator."""
         config = scratch_config(
-            settings, vocabulary_size=vocabulary_size, pad=pad_id, cls=cls_id, sep=sep_id
+            settings,
+            vocabulary_size=vocabulary_size,
+            pad=pad_id,
+            cls=cls_id,
+            sep=sep_id,
+            mask=mask_id,
         )
         return cls.from_config(config, settings, languages=languages)
 

@@ -19,6 +19,7 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoTokenizer,
     BertConfig,
+    EuroBertConfig,
     ModernBertConfig,
     XLMRobertaConfig,
     XLMRobertaXLConfig,
@@ -181,7 +182,13 @@ _ROTARY_POSITIONS = 8192
 
 
 def scratch_config(
-    settings: ModelConfig, *, vocabulary_size: int, pad: int, cls: int | None, sep: int | None
+    settings: ModelConfig,
+    *,
+    vocabulary_size: int,
+    pad: int,
+    cls: int | None,
+    sep: int | None,
+    mask: int | None = None,
 ) -> Any:
     """The transformers config of a new model of the size that the settings name."""
     if settings.size is None:
@@ -207,11 +214,15 @@ def scratch_config(
         "bos_token_id": cls,
         "eos_token_id": sep,
     }
+    positions = max(settings.max_positions, _ROTARY_POSITIONS)
     if settings.size.startswith("modern-"):
-        positions = max(settings.max_positions, _ROTARY_POSITIONS)
         return ModernBertConfig(
             **common, max_position_embeddings=positions, cls_token_id=cls, sep_token_id=sep
         )
+    if settings.size.startswith("eurobert-"):
+        # its config refuses to be without a mask token, which the model does not read
+        mask = pad if mask is None else mask
+        return EuroBertConfig(**common, max_position_embeddings=positions, mask_token_id=mask)
     is_bert = settings.size in {"mbert", "albert"}
     return _CONFIG_CLASSES.get(settings.size, XLMRobertaConfig)(
         **common,

@@ -120,10 +120,10 @@ def configure_dropout(config: Any, *, hidden: float | None) -> dict[str, float]:
         setattr(config, name, 0.0)
     if hidden is not None:
         names = [name for name in HIDDEN_DROPOUT_FIELDS if hasattr(config, name)]
-        if not names:
+        if hidden and not names:
             raise ModelError(
-                f"A model of type {config.model_type} has no dropout of hidden states to set. "
-                "Leave model.dropout out."
+                f"model.dropout is {hidden}, and a model of type {config.model_type} has no "
+                "dropout of hidden states. Set model.dropout to null."
             )
         for name in names:
             setattr(config, name, hidden)

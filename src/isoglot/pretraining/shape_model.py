@@ -39,6 +39,7 @@ def model_config(settings: ModelConfig, corpus: Corpus, *, transplanted: bool) -
             pad=vocabulary.pad,
             cls=vocabulary.cls,
             sep=vocabulary.sep,
+            mask=vocabulary.mask,
         )
     from transformers import AutoConfig
 
