@@ -33,7 +33,7 @@ test: $(STAMP)
 test-slow: slow campaign guard
 
 # processes that are killed: one test at a time
-CAMPAIGN := $(addprefix tests/pretraining/test_,kill.py campaign.py liveness.py agreement.py)
+CAMPAIGN := $(addprefix tests/pretraining/,test_kill.py test_campaign.py processes/test_liveness.py processes/test_agreement.py)
 
 slow: $(STAMP)
 	$(PYTEST) -m slow $(addprefix --ignore=,$(CAMPAIGN))
@@ -45,7 +45,7 @@ campaign: $(STAMP)
 # end, preparation on Ray, real data; then runs of every kind that are killed
 CI_SLOW := $(addprefix tests/,adaptation alignment batching benchmarks cli corpus evaluation exporting \
   explore fetching remote report reproduce tasks) \
-  $(addprefix tests/pretraining/test_,resume.py seq2seq.py interruptions.py)
+  $(addprefix tests/pretraining/,test_resume.py test_seq2seq.py processes/test_interruptions.py)
 
 ci: $(STAMP)
 	$(PYTEST) -m slow $(CI_SLOW)

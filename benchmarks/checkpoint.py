@@ -28,10 +28,10 @@ from safetensors.torch import save_file
 from torch import nn
 
 from isoglot.atomic import replace_folder
-from isoglot.pretraining.checkpoint import Checkpoint, CheckpointConfig
-from isoglot.pretraining.checkpoint_saver import CheckpointSaver
-from isoglot.pretraining.checkpoint_state import TrainState
-from isoglot.pretraining.checkpoint_tensors import optimizer_tensors, untied_tensors
+from isoglot.pretraining.checkpoints.checkpoint import Checkpoint, CheckpointConfig
+from isoglot.pretraining.checkpoints.checkpoint_saver import CheckpointSaver
+from isoglot.pretraining.checkpoints.checkpoint_state import TrainState
+from isoglot.pretraining.checkpoints.checkpoint_tensors import optimizer_tensors, untied_tensors
 from isoglot.types import Cursor
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -31,17 +31,22 @@ from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import TextStream
 from isoglot.models.config import ModelConfig
 from isoglot.objectives.mlm import MLM
-from isoglot.pretraining.activations import fake_tensors, kept_bytes, traced_settings
 from isoglot.pretraining.config import PretrainConfig, StageConfig
+from isoglot.pretraining.estimates.activations import fake_tensors, kept_bytes, traced_settings
+from isoglot.pretraining.estimates.memory_estimate import passes_of, stage_memory
+from isoglot.pretraining.estimates.shape_model import (
+    build_encoder,
+    build_module,
+    model_config,
+    with_layers,
+)
 from isoglot.pretraining.memory_config import MemoryConfig
-from isoglot.pretraining.memory_estimate import passes_of, stage_memory
-from isoglot.pretraining.shape_model import build_encoder, build_module, model_config, with_layers
 from isoglot.types import Batch, Cursor, Rows, Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from isoglot.pretraining.memory_estimate import MemoryEstimate
+    from isoglot.pretraining.estimates.memory_estimate import MemoryEstimate
 
 VOCABULARY, ROW_LENGTH, TARGETS = 250_002, 512, 77
 WARM_UP, MEASURED, MICRO_BATCHES = 3, 5, 2
@@ -165,7 +170,7 @@ def train(name: str, *, regions: bool | None, fast: bool) -> dict[str, float]:
     from isoglot.models.encoder import Encoder
     from isoglot.pretraining.config import LossConfig
     from isoglot.pretraining.memory_saving import save_memory
-    from isoglot.pretraining.optimizer import make_optimizer
+    from isoglot.pretraining.optimizers.optimizer import make_optimizer
     from isoglot.pretraining.runtime import StepSchedule, compiles_regions, enable_determinism
     from isoglot.pretraining.train_module import TrainModule
     from isoglot.pretraining.train_step import StageContext, training_steps

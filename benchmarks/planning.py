@@ -105,7 +105,7 @@ def timed_run(recipe: str, corpus: str | None, settings: list[str], steps: int) 
 def find_rows(recipe: str, corpus: str | None, settings: list[str]) -> None:
     """Print the number that `batch.micro_rows: auto` takes, and the seconds to find it."""
     from isoglot.corpus import Corpus
-    from isoglot.pretraining.estimate import find_micro_rows
+    from isoglot.pretraining.estimates.estimate import find_micro_rows
     from isoglot.recipe import load_recipe
 
     loaded = load_recipe(recipe, [*settings, "batch.micro_rows=auto"])

@@ -22,9 +22,9 @@ from tests.pretraining.groups import Group
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
 from isoglot.objectives.mlm import MLM
-from isoglot.pretraining.distributed import DistributedConfig, share_module
-from isoglot.pretraining.initial_weights import build_on_first_process
 from isoglot.pretraining.memory import peak_memory, start_peak, used_memory
+from isoglot.pretraining.processes.distributed import DistributedConfig, share_module
+from isoglot.pretraining.processes.initial_weights import build_on_first_process
 from isoglot.pretraining.train_module import TrainModule
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.pretraining.processes import Forked, losses
+from tests.pretraining.launching import Forked, losses
 from tests.pretraining.test_sharing import PROGRAM, RECIPES
 from tests.recipe.recipe_world import FEW, make_world, write_inputs
 
 from isoglot.corpus import Corpus
-from isoglot.pretraining.checkpoint import Checkpoint
+from isoglot.pretraining.checkpoints.checkpoint import Checkpoint
 from isoglot.recipe import load_recipe
 
 if TYPE_CHECKING:

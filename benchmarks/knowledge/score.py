@@ -24,7 +24,7 @@ from isoglot.batching.streams import MentionStream
 from isoglot.evaluation.embed import encode_in_batches
 from isoglot.evaluation.probing import predict_objects
 from isoglot.objectives.entity import MENTION, EntityPrediction
-from isoglot.pretraining.checkpoint import Checkpoint
+from isoglot.pretraining.checkpoints.checkpoint import Checkpoint
 from isoglot.tasks.examples import OBJECT, Fact
 from isoglot.tasks.lama import normalize_answer
 

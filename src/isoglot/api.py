@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from isoglot.corpus.engine.runner import Progress, Timings
     from isoglot.corpus.pipeline.plan import PrepareConfig
     from isoglot.pretraining.config import Recipe
-    from isoglot.pretraining.estimate import RunEstimate
-    from isoglot.pretraining.memory_estimate import MemoryEstimate
+    from isoglot.pretraining.estimates.estimate import RunEstimate
+    from isoglot.pretraining.estimates.memory_estimate import MemoryEstimate
     from isoglot.pretraining.run import Outcome
     from isoglot.pretraining.train_step import StepResult
 
@@ -203,7 +203,7 @@ def pretrain(
     """
     from rich.console import Console as TerminalConsole
 
-    from isoglot.pretraining.measuring import time_budget
+    from isoglot.pretraining.estimates.measuring import time_budget
     from isoglot.pretraining.run import pretrain as run
     from isoglot.recipe import dump
 
@@ -247,7 +247,7 @@ def estimate(
     """
     from rich.console import Console as TerminalConsole
 
-    from isoglot.pretraining.estimate import estimate_run
+    from isoglot.pretraining.estimates.estimate import estimate_run
 
     console = console or TerminalConsole(stderr=True)
     loaded, opened, folder = _inputs(recipe, corpus, out, settings, console, resume=True)
@@ -277,7 +277,7 @@ def estimate_memory(
     from rich.console import Console as TerminalConsole
 
     from isoglot.corpus import Corpus
-    from isoglot.pretraining import memory_estimate
+    from isoglot.pretraining.estimates import memory_estimate
     from isoglot.recipe import load_recipe
 
     console = console or TerminalConsole(stderr=True)

@@ -9,9 +9,9 @@ from isoglot.adaptation.plan import make_plan, plan_recipe
 from isoglot.adaptation.resources import SampleTrial
 from isoglot.adaptation.vocabulary import choose_growth
 from isoglot.errors import IsoglotError
-from isoglot.pretraining import estimate
 from isoglot.pretraining.config import Recipe
-from isoglot.pretraining.micro_rows import DoesNotFitError
+from isoglot.pretraining.estimates import estimate
+from isoglot.pretraining.estimates.micro_rows import DoesNotFitError
 from tests.adaptation.trials import COSTS, tried
 
 

@@ -33,7 +33,7 @@ from tests.adaptation.small import (
     run_small,
     small_config,
 )
-from tests.pretraining.processes import FORKING
+from tests.pretraining.launching import FORKING
 
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerProcess

@@ -22,7 +22,7 @@ from isoglot.adaptation.resources import Trial
 from isoglot.adaptation.training_steps import seconds_after_training
 from isoglot.errors import IsoglotError
 from isoglot.pretraining.config import Recipe
-from isoglot.pretraining.costs import seconds_of_run
+from isoglot.pretraining.estimates.costs import seconds_of_run
 from isoglot.recipe import load_recipe
 from tests.adaptation.trials import COSTS, tried
 

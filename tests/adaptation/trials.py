@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isoglot.adaptation.resources import Trial
 from isoglot.pretraining.config import Recipe
-from isoglot.pretraining.costs import RunCosts, StageCosts
+from isoglot.pretraining.estimates.costs import RunCosts, StageCosts
 
 COSTS = RunCosts(
     build_seconds=2.0,

@@ -19,7 +19,7 @@ from isoglot.errors import RecipeError
 from isoglot.explore.stage_batches import open_stage
 from isoglot.objectives.mlm import MLM
 from isoglot.pretraining.config import StageConfig
-from isoglot.pretraining.forecast import count_passes
+from isoglot.pretraining.estimates.forecast import count_passes
 from isoglot.pretraining.run import pretrain
 from isoglot.pretraining.stage_data import num_steps
 from isoglot.recipe import load_recipe

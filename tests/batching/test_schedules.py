@@ -17,9 +17,9 @@ from isoglot.batching.planner import BatchConfig, Planner
 from isoglot.batching.schedules import MaskingRate, StageSchedules
 from isoglot.batching.streams import ParallelStream, TextStream
 from isoglot.errors import RecipeError
-from isoglot.pretraining.checkpoint import Checkpoint
+from isoglot.pretraining.checkpoints.checkpoint import Checkpoint
 from isoglot.pretraining.config import StageConfig, objectives_of
-from isoglot.pretraining.memory_estimate import estimate_memory
+from isoglot.pretraining.estimates.memory_estimate import estimate_memory
 from isoglot.pretraining.run import pretrain
 from isoglot.types import IGNORE, Cursor
 from tests.batching.fakes import FakeSlice, Plain, open_stream

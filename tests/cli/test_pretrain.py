@@ -11,7 +11,9 @@ from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertModel
 
 from isoglot.models.language_embeddings import FILE
-from isoglot.pretraining import build, interruptions, measuring, run, train_step
+from isoglot.pretraining import build, run, train_step
+from isoglot.pretraining.estimates import measuring
+from isoglot.pretraining.processes import interruptions
 from tests.pretraining.local_trial import LocalTrial
 
 

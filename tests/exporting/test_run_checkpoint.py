@@ -17,8 +17,8 @@ from isoglot.errors import CheckpointError, CorpusError, IsoglotError
 from isoglot.exporting import export_model
 from isoglot.locks import lock_folder
 from isoglot.models import objective_heads
-from isoglot.pretraining.distributed import DistributedConfig
-from isoglot.pretraining.records import corpus_origin, recorded_corpus
+from isoglot.pretraining.monitoring.records import corpus_origin, recorded_corpus
+from isoglot.pretraining.processes.distributed import DistributedConfig
 from tests.exporting.conftest import train
 from tests.pretraining import driver
 from tests.pretraining.groups import Group

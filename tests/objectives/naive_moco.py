@@ -15,7 +15,7 @@ from isoglot.objectives.contrast.momentum import QueueConfig
 from isoglot.objectives.moco import MoCo
 from isoglot.objectives.tlm import TLM
 from isoglot.pretraining.config import LossConfig
-from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
+from isoglot.pretraining.optimizers.optimizer import OptimizerConfig, make_optimizer
 from isoglot.pretraining.train_module import TrainModule
 from isoglot.pretraining.train_step import StageContext
 

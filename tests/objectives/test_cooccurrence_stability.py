@@ -17,7 +17,7 @@ from isoglot.objectives.cooccurrence import Cooccurrence
 from isoglot.objectives.masking import Masking
 from isoglot.objectives.mlm import MLM
 from isoglot.pretraining.config import StageConfig
-from isoglot.pretraining.optimizer import OptimizerConfig
+from isoglot.pretraining.optimizers.optimizer import OptimizerConfig
 from isoglot.pretraining.run import pretrain
 from isoglot.pretraining.train_step import StepResult
 from tests.pretraining import driver

@@ -21,7 +21,7 @@ from isoglot.objectives.masking import Masking, build_sequence
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.token_alignment import shared_tokens
 from isoglot.pretraining.config import LossConfig
-from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
+from isoglot.pretraining.optimizers.optimizer import OptimizerConfig, make_optimizer
 from isoglot.pretraining.train_module import TrainModule
 from isoglot.pretraining.train_step import StageContext, training_steps
 from isoglot.types import Cursor

@@ -29,8 +29,8 @@ from isoglot.objectives.moco import MoCo
 from isoglot.objectives.tlm import TLM
 from isoglot.objectives.token_contrast import AlignedTokens, TokenContrast
 from isoglot.pretraining.config import LossConfig
-from isoglot.pretraining.micro_rows import split_sensitive
-from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
+from isoglot.pretraining.estimates.micro_rows import split_sensitive
+from isoglot.pretraining.optimizers.optimizer import OptimizerConfig, make_optimizer
 from isoglot.pretraining.train_module import TrainModule
 from isoglot.pretraining.train_step import StageContext, StepResult, training_steps
 from isoglot.types import IGNORE, Batch, Cursor, Pair, Sequence

@@ -30,11 +30,11 @@ from isoglot.batching.planner import BatchConfig
 from isoglot.corpus import Corpus
 from isoglot.models.config import ModelConfig
 from isoglot.objectives.contrast.momentum import QueueConfig
-from isoglot.pretraining.checkpoint import CheckpointConfig
+from isoglot.pretraining.checkpoints.checkpoint import CheckpointConfig
 from isoglot.pretraining.config import LoggingConfig, Recipe
 from isoglot.recipe import document, load_recipe
 from tests.pretraining.driver import die_at_sync
-from tests.pretraining.processes import FORKING, last_step
+from tests.pretraining.launching import FORKING, last_step
 
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerProcess

@@ -24,12 +24,12 @@ from isoglot.objectives.entailment import ObjectEntailment
 from isoglot.objectives.entity import EntityPrediction
 from isoglot.objectives.moco import MoCo
 from isoglot.pretraining import build, train_step
-from isoglot.pretraining.checkpoint import CheckpointConfig
+from isoglot.pretraining.checkpoints.checkpoint import CheckpointConfig
 from isoglot.pretraining.config import LoggingConfig, PretrainConfig, StageConfig
-from isoglot.pretraining.distributed import DistributedConfig
-from isoglot.pretraining.early_stopping import EarlyStoppingConfig
-from isoglot.pretraining.measuring import TimeBudget, time_budget
-from isoglot.pretraining.optimizer import OptimizerConfig
+from isoglot.pretraining.estimates.measuring import TimeBudget, time_budget
+from isoglot.pretraining.monitoring.early_stopping import EarlyStoppingConfig
+from isoglot.pretraining.optimizers.optimizer import OptimizerConfig
+from isoglot.pretraining.processes.distributed import DistributedConfig
 from isoglot.pretraining.run import pretrain
 from isoglot.pretraining.train_module import TrainModule
 from isoglot.types import Batch

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from isoglot.errors import IsoglotError
-from tests.pretraining.processes import FORKING
+from tests.pretraining.launching import FORKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

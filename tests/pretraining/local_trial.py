@@ -10,9 +10,9 @@ from typing_extensions import override
 from isoglot.corpus import Corpus
 from isoglot.objectives.base import Objective
 from isoglot.pretraining.config import PretrainConfig, objectives_of
-from isoglot.pretraining.measuring import RunMeasurer, TimeBudget
-from isoglot.pretraining.trial import Trial
-from isoglot.pretraining.trial_process import TrialProcess, TrialSpec, answer
+from isoglot.pretraining.estimates.measuring import RunMeasurer, TimeBudget
+from isoglot.pretraining.estimates.trial import Trial
+from isoglot.pretraining.estimates.trial_process import TrialProcess, TrialSpec, answer
 
 
 class LocalTrial(TrialProcess):

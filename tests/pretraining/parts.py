@@ -26,7 +26,11 @@ from isoglot.models.sharding import (
     whole_weight,
     whole_weights,
 )
-from isoglot.pretraining.distributed import DistributedConfig, clip_gradients, share_module
+from isoglot.pretraining.processes.distributed import (
+    DistributedConfig,
+    clip_gradients,
+    share_module,
+)
 from isoglot.pretraining.train_module import TrainModule
 from isoglot.pretraining.train_step import training_steps
 from isoglot.types import Batch

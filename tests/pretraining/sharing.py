@@ -18,10 +18,10 @@ from rich.console import Console
 
 from isoglot.batching.planner import BatchConfig
 from isoglot.corpus import Corpus
-from isoglot.pretraining.checkpoint import CheckpointConfig
+from isoglot.pretraining.checkpoints.checkpoint import CheckpointConfig
 from isoglot.pretraining.config import Recipe
-from isoglot.pretraining.distributed import DistributedConfig
-from isoglot.pretraining.optimizer import OptimizerConfig
+from isoglot.pretraining.optimizers.optimizer import OptimizerConfig
+from isoglot.pretraining.processes.distributed import DistributedConfig
 from isoglot.pretraining.run import pretrain
 from isoglot.recipe import load_recipe
 from tests.pretraining import driver

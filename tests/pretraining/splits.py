@@ -29,8 +29,8 @@ from isoglot.objectives.entity import EntityPrediction
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.moco import MoCo
 from isoglot.pretraining.config import LossConfig
-from isoglot.pretraining.distributed import DistributedConfig, Strategy, share_module
-from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
+from isoglot.pretraining.optimizers.optimizer import OptimizerConfig, make_optimizer
+from isoglot.pretraining.processes.distributed import DistributedConfig, Strategy, share_module
 from isoglot.pretraining.train_module import TrainModule
 from isoglot.pretraining.train_step import StageContext, StepResult, training_steps
 from isoglot.types import Batch, Cursor, Rows
@@ -270,7 +270,7 @@ def grouped(batches: list[Batch], sizes: Sequence[int]) -> list[Batch]:
 def heldout_scores(
     corpus: Corpus, variant: str, accelerator: Accelerator | None = None
 ) -> dict[str, float]:
-    from tests.pretraining.test_validation import make_validation
+    from tests.pretraining.monitoring.test_validation import make_validation
 
     streams = dict(STREAMS[name] for name in VARIANTS[variant])
     shape = BatchConfig(rows=16, micro_rows=2, row_length=LENGTH // 2)

@@ -20,9 +20,9 @@ from isoglot.objectives.contrast.momentum import MomentumConfig, QueueConfig
 from isoglot.objectives.contrast.pooling import ProjectionConfig
 from isoglot.objectives.masking import Masking
 from isoglot.objectives.moco import MoCo, MomentumContrast
-from isoglot.pretraining.checkpoint import CheckpointConfig
+from isoglot.pretraining.checkpoints.checkpoint import CheckpointConfig
 from isoglot.pretraining.config import StageConfig
-from isoglot.pretraining.optimizer import OptimizerConfig
+from isoglot.pretraining.optimizers.optimizer import OptimizerConfig
 from isoglot.pretraining.run import pretrain
 from isoglot.pretraining.stage_data import num_steps
 from isoglot.types import Cursor

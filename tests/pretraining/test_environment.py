@@ -14,7 +14,7 @@ from isoglot.pretraining import environment
 from isoglot.pretraining.config import LoggingConfig
 from isoglot.pretraining.environment import check_environment, hyperparameters
 from isoglot.pretraining.run import pretrain
-from tests.pretraining import driver, processes
+from tests.pretraining import driver, launching
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,13 @@ def test_accelerate_launch_starts_what_torchrun_starts(corpus, tmp_path):
     launch += ["--num_processes=2", "--num_machines=1", "--mixed_precision=no"]
     launch += ["--dynamo_backend=no", "--main_process_port=0", "-m"]
     run, other = tmp_path / "launched", tmp_path / "torchrun"
-    *_, program = processes.command(corpus.folder, run)[:3]
-    processes.finish([*launch, program, str(corpus.folder), str(run)])
-    processes.Forked(corpus.folder, other, processes=2).finish()
+    *_, program = launching.command(corpus.folder, run)[:3]
+    launching.finish([*launch, program, str(corpus.folder), str(run)])
+    launching.Forked(corpus.folder, other, processes=2).finish()
     weights = [one / "model" / "model.safetensors" for one in (run, other)]
     assert weights[0].read_bytes() == weights[1].read_bytes()
-    found = processes.losses(run / "metrics.jsonl")
-    assert found == processes.losses(other / "metrics.jsonl") != {}
+    found = launching.losses(run / "metrics.jsonl")
+    assert found == launching.losses(other / "metrics.jsonl") != {}
 
 
 def test_trackers_get_every_setting_as_a_plain_value():

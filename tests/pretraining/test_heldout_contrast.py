@@ -14,8 +14,8 @@ from isoglot.objectives.base import Objective
 from isoglot.objectives.contrast.momentum import QueueConfig
 from isoglot.objectives.moco import MoCo
 from tests.objectives.naive_moco import losses_of, make_train_module
+from tests.pretraining.monitoring.test_validation import make_validation
 from tests.pretraining.splits import STREAMS, VARIANTS, make_module
-from tests.pretraining.test_validation import make_validation
 
 IN_BATCH = MoCo(key_encoder="shared", in_batch_negatives=True, queue=QueueConfig(size=0))
 

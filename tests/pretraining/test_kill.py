@@ -14,8 +14,8 @@ from transformers import AutoModelForMaskedLM
 from isoglot.locks import lock_folder
 from isoglot.models import language_embeddings
 from isoglot.objectives.contrast.info_nce import NO_ITEM
-from isoglot.pretraining.checkpoint import Checkpoint
-from tests.pretraining import campaign, driver, processes
+from isoglot.pretraining.checkpoints.checkpoint import Checkpoint
+from tests.pretraining import campaign, driver, launching
 from tests.pretraining.test_resume import assert_same
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def undisturbed(corpus, knowing, tmp_path_factory):
             data = knowing if mix == "knowledge" else corpus
             made[mix, number] = folder / f"{mix}-{number}"
             arguments = (data.folder, made[mix, number], "--mix", mix)
-            processes.finish(processes.command(*arguments, processes=number))
+            launching.finish(launching.command(*arguments, processes=number))
         return made[mix, number]
 
     return run
@@ -45,7 +45,7 @@ def test_killed_at_random_moments(mix, number, corpus, knowing, undisturbed, tmp
     """Checkpoints are three steps apart: each time some steps are run, and drawn, again."""
     run = tmp_path / "run"
     data = knowing if mix == "knowledge" else corpus
-    killed = processes.killed_again_and_again(
+    killed = launching.killed_again_and_again(
         data.folder, run, "--mix", mix, processes=number, seed=3 + number, kills=2
     )
     assert killed == 2
@@ -54,7 +54,7 @@ def test_killed_at_random_moments(mix, number, corpus, knowing, undisturbed, tmp
 
 def test_killed_with_loader_workers(corpus, undisturbed, tmp_path):
     run = tmp_path / "run"
-    killed = processes.killed_again_and_again(corpus.folder, run, "--workers", "2", seed=2)
+    killed = launching.killed_again_and_again(corpus.folder, run, "--workers", "2", seed=2)
     assert killed == 3
     assert_same(run, undisturbed("plain", 1))
 
@@ -63,11 +63,11 @@ def test_killed_with_loader_workers(corpus, undisturbed, tmp_path):
 def test_killed_while_a_checkpoint_is_written(corpus, undisturbed, tmp_path, moment):
     """Loses at most the steps since the checkpoint before."""
     run = tmp_path / "run"
-    running = processes.Forked(corpus.folder, run, "--kill-in-save", str(moment))
+    running = launching.Forked(corpus.folder, run, "--kill-in-save", str(moment))
     assert running.end(timeout=60) == [-signal.SIGKILL]
     saved = sorted(path.name for path in (run / "checkpoints").glob("step-*"))
     assert len(saved) == (moment - 1) // campaign.SYNCS
-    processes.Forked(corpus.folder, run, "--resume").finish()
+    launching.Forked(corpus.folder, run, "--resume").finish()
     assert_same(run, undisturbed("plain", 1))
 
 
@@ -81,12 +81,12 @@ def test_the_first_of_two_is_killed_while_a_checkpoint_is_written(
     other process writes, too.
     """
     run = tmp_path / "run"
-    running = processes.Forked(corpus.folder, run, "--kill-in-save", str(moment), processes=2)
+    running = launching.Forked(corpus.folder, run, "--kill-in-save", str(moment), processes=2)
     first, second = running.end(timeout=120)
     assert first == -signal.SIGKILL
     assert second == 1, "it is told that the other has ended"
     assert len(list((run / "checkpoints").glob("step-*"))) == saved
-    processes.Forked(corpus.folder, run, "--resume", processes=2).finish()
+    launching.Forked(corpus.folder, run, "--resume", processes=2).finish()
     assert_same(run, undisturbed("plain", 2))
 
 
@@ -95,16 +95,16 @@ def test_sigterm_saves_and_exits_cleanly(corpus, undisturbed, tmp_path, to_group
     """To the process, or as a scheduler sends it: to the loader's workers as well."""
     run = tmp_path / "run"
     slow = ("--workers", "2", "--step-seconds", "0.2")
-    process = processes.start(processes.command(corpus.folder, run, *slow))
-    while processes.last_step(run / "metrics.jsonl") < 4:
+    process = launching.start(launching.command(corpus.folder, run, *slow))
+    while launching.last_step(run / "metrics.jsonl") < 4:
         time.sleep(0.002)
     (os.killpg if to_group else os.kill)(process.pid, signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors.decode()
     assert b"a checkpoint is saved" in errors
-    stopped_at = processes.last_step(run / "metrics.jsonl")
+    stopped_at = launching.last_step(run / "metrics.jsonl")
     assert (run / "checkpoints" / f"step-{stopped_at:08d}").is_dir()
-    processes.Forked(corpus.folder, run, "--resume").finish()
+    launching.Forked(corpus.folder, run, "--resume").finish()
     assert_same(run, undisturbed("plain", 1))
 
 
@@ -112,8 +112,8 @@ def test_a_scheduler_signals_every_process(corpus, undisturbed, tmp_path):
     """As scancel does; torchrun sends what it gets to its processes once more."""
     run = tmp_path / "run"
     slow = ("--step-seconds", "0.2")  # all signals arrive long before the last step
-    process = processes.start(processes.command(corpus.folder, run, *slow, processes=2))
-    while processes.last_step(run / "metrics.jsonl") < 4:
+    process = launching.start(launching.command(corpus.folder, run, *slow, processes=2))
+    while launching.last_step(run / "metrics.jsonl") < 4:
         assert process.poll() is None, process.communicate()[1].decode()
         time.sleep(0.002)
     parent = psutil.Process(process.pid)
@@ -122,10 +122,10 @@ def test_a_scheduler_signals_every_process(corpus, undisturbed, tmp_path):
     _, errors = process.communicate(timeout=60)
     assert b"a checkpoint is saved" in errors
     assert b"KeyboardInterrupt" not in errors
-    stopped_at = processes.last_step(run / "metrics.jsonl")
+    stopped_at = launching.last_step(run / "metrics.jsonl")
     assert (run / "checkpoints" / f"step-{stopped_at:08d}").is_dir()
     assert not (run / ".lock").exists()
-    processes.Forked(corpus.folder, run, "--resume", processes=2).finish()
+    launching.Forked(corpus.folder, run, "--resume", processes=2).finish()
     assert_same(run, undisturbed("plain", 2))
 
 
@@ -134,21 +134,21 @@ def test_signals_at_random_moments_lose_no_step(corpus, undisturbed, tmp_path):
     chance, run, stops = random.Random(5), tmp_path / "run", 0
     while stops < 6:
         resume = ("--resume",) if stops else ()
-        running = processes.Forked(corpus.folder, run, *resume, processes=2)
-        before = processes.last_step(run / "metrics.jsonl")
-        while running.alive and processes.last_step(run / "metrics.jsonl") < before + 2:
+        running = launching.Forked(corpus.folder, run, *resume, processes=2)
+        before = launching.last_step(run / "metrics.jsonl")
+        while running.alive and launching.last_step(run / "metrics.jsonl") < before + 2:
             time.sleep(0.002)
         running.signal(chance.choice([signal.SIGTERM, signal.SIGINT, signal.SIGUSR1]))
         time.sleep(chance.random() * 0.02)
         running.signal(signal.SIGTERM)
         running.finish()
         stops += 1
-        stopped_at = processes.last_step(run / "metrics.jsonl")
+        stopped_at = launching.last_step(run / "metrics.jsonl")
         assert (run / "checkpoints" / f"step-{stopped_at:08d}").is_dir()
         if (run / "model").exists():
             break
     assert stops >= 4
-    processes.Forked(corpus.folder, run, "--resume", processes=2).finish()
+    launching.Forked(corpus.folder, run, "--resume", processes=2).finish()
     assert_same(run, undisturbed("plain", 2))
 
 
@@ -156,11 +156,11 @@ def test_torchrun_restarts_a_run_of_which_a_process_is_killed(corpus, undisturbe
     """Before the first checkpoint, and after it; the lock of the killed run is taken over."""
     run, chance = tmp_path / "run", random.Random(8)
     slow = ("--resume", "--step-seconds", "0.2")
-    arguments = processes.command(corpus.folder, run, *slow, processes=2)
+    arguments = launching.command(corpus.folder, run, *slow, processes=2)
     arguments.insert(arguments.index("--standalone"), "--max-restarts=2")
-    process = processes.start(arguments)
+    process = launching.start(arguments)
     for step in (1, 5):
-        while processes.last_step(run / "metrics.jsonl") < step:
+        while launching.last_step(run / "metrics.jsonl") < step:
             assert process.poll() is None, process.communicate()[1].decode()
             time.sleep(0.002)
         workers = psutil.Process(process.pid).children()
@@ -177,7 +177,7 @@ def test_torchrun_restarts_a_run_of_which_a_process_is_killed(corpus, undisturbe
 def test_a_second_run_in_the_same_folder_is_refused_on_every_process(corpus, tmp_path):
     run = tmp_path / "run"
     with lock_folder(run):
-        running = processes.Forked(corpus.folder, run, "--resume", processes=2)
+        running = launching.Forked(corpus.folder, run, "--resume", processes=2)
         assert running.end(timeout=120) == [1, 1]
     assert running.errors.count("is being written by another command") == 1
     assert not run.exists()
@@ -185,7 +185,7 @@ def test_a_second_run_in_the_same_folder_is_refused_on_every_process(corpus, tmp
 
 def test_one_and_two_processes_count_the_same_things(undisturbed):
     """The same global batches: counts and tokens are equal, losses to rounding and dropout."""
-    one, two = (processes.losses(undisturbed("plain", n) / "metrics.jsonl") for n in (1, 2))
+    one, two = (launching.losses(undisturbed("plain", n) / "metrics.jsonl") for n in (1, 2))
     for step in one:
         for name in one[step]:
             if name.endswith("/count") or name in ("tokens", "total_tokens", "learning_rate"):
@@ -209,7 +209,7 @@ def test_two_processes_enqueue_the_same_keys_in_the_same_order(undisturbed, mix,
     assert (one[items] != NO_ITEM).all()
     pointer = f"objectives.{objective}.queue.pointer"
     assert torch.equal(one[pointer], two[pointer])
-    steps = processes.losses(undisturbed(mix, 2) / "metrics.jsonl").values()
+    steps = launching.losses(undisturbed(mix, 2) / "metrics.jsonl").values()
     counts = [step.get(f"{objective}/count", 0) for step in steps]
     if objective != "entailment":
         assert any(0 < count < 4 for count in counts), "some of the four micro-batches have none"
@@ -223,7 +223,7 @@ def last_weights(run):
 def test_what_a_run_with_slots_records_and_exports(undisturbed):
     run = undisturbed("slots", 1)
     first, second = driver.SLOTS_STEPS
-    found = processes.losses(run / "metrics.jsonl")
+    found = launching.losses(run / "metrics.jsonl")
     for step in range(1, first + 1):
         both = found[step]["camlm/source_loss"], found[step]["camlm/target_loss"]
         assert min(both) <= found[step]["camlm/loss"] <= max(both)

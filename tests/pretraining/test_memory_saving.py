@@ -13,12 +13,12 @@ from rich.console import Console
 
 from isoglot.errors import RecipeError
 from isoglot.pretraining.build import build_train_module
-from isoglot.pretraining.checkpoint import Checkpoint
+from isoglot.pretraining.checkpoints.checkpoint import Checkpoint
 from isoglot.pretraining.config import PretrainConfig, objectives_of
 from isoglot.pretraining.memory_config import MemoryConfig
 from isoglot.pretraining.memory_saving import save_memory
 from isoglot.pretraining.run import pretrain
-from tests.pretraining import driver, processes
+from tests.pretraining import driver, launching
 from tests.pretraining.test_resume import assert_same, train
 
 QUIET = Console(quiet=True)
@@ -88,7 +88,7 @@ def test_low_bit_runs_learn_what_others_learn(corpus: Any, tmp_path: Any) -> Non
         config = contrast(memory, precision="bf16")
         config = replace(config, stages=(replace(config.stages[0], steps=25),))
         pretrain(config, corpus, tmp_path / name, console=QUIET)
-        losses = processes.losses(tmp_path / name / "metrics.jsonl")
+        losses = launching.losses(tmp_path / name / "metrics.jsonl")
         found[name] = [losses[step]["mlm/loss"] for step in range(1, 26)]
     plain, low = found["plain"], found["low-bit"]
     assert low[0] == pytest.approx(plain[0], rel=2e-2)

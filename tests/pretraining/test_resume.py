@@ -19,10 +19,10 @@ from isoglot.corpus import Corpus
 from isoglot.errors import CheckpointError
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.tlm import TLM
-from isoglot.pretraining.checkpoint import Checkpoint
+from isoglot.pretraining.checkpoints.checkpoint import Checkpoint
 from isoglot.pretraining.run import pretrain
 from isoglot.types import Cursor, Draw
-from tests.pretraining import driver, processes
+from tests.pretraining import driver, launching
 from tests.tiny_corpus import make_corpus
 
 STOPS = {
@@ -39,7 +39,7 @@ STOPS = {
 def train(config, corpus, folder, *, resume=False, stop_at=None):
     """Train, with SIGTERM after a step of the run if asked; returns what the console showed."""
     shown = io.StringIO()
-    taken = processes.last_step(folder / "metrics.jsonl") if resume else 0
+    taken = launching.last_step(folder / "metrics.jsonl") if resume else 0
 
     def interrupt(_):
         nonlocal taken
@@ -53,7 +53,7 @@ def train(config, corpus, folder, *, resume=False, stop_at=None):
 
 
 def assert_same(run, other):
-    assert processes.losses(run / "metrics.jsonl") == processes.losses(other / "metrics.jsonl")
+    assert launching.losses(run / "metrics.jsonl") == launching.losses(other / "metrics.jsonl")
     (last,) = sorted((other / "checkpoints").glob("step-*"))[-1:]
     for kind in ("weights", "optimizer"):
         one = Checkpoint(run / "checkpoints" / last.name).read(kind)
@@ -158,7 +158,7 @@ def test_bad_bytes_in_the_recipe_beside_a_run_do_not_stop_its_resumption(corpus,
 def test_other_numbers_of_processes_and_strategies_go_on(corpus, tmp_path):
     """Every number goes on where another stopped; the end is that of one process all along."""
     run, whole = tmp_path / "run", tmp_path / "whole"
-    processes.Forked(corpus.folder, whole, "--still").finish()
+    launching.Forked(corpus.folder, whole, "--still").finish()
     ways = [
         (4, 3, ("--strategy", "hsdp", "--shard-processes", "2")),
         (2, 6, ("--strategy", "fsdp")),
@@ -167,18 +167,18 @@ def test_other_numbers_of_processes_and_strategies_go_on(corpus, tmp_path):
         (1, sum(driver.STEPS), ()),
     ]
     for number, until, way in ways:
-        done = processes.last_step(run / "metrics.jsonl")
+        done = launching.last_step(run / "metrics.jsonl")
         options = ("--still", "--step-seconds", "0.1", *way, *(("--resume",) if done else ()))
-        running = processes.Forked(corpus.folder, run, *options, processes=number)
-        while running.alive and processes.last_step(run / "metrics.jsonl") < until:
+        running = launching.Forked(corpus.folder, run, *options, processes=number)
+        while running.alive and launching.last_step(run / "metrics.jsonl") < until:
             time.sleep(0.002)
         running.signal(signal.SIGTERM)
         running.finish()
-        stopped_at = processes.last_step(run / "metrics.jsonl")
+        stopped_at = launching.last_step(run / "metrics.jsonl")
         newest = run / "checkpoints" / f"step-{stopped_at:08d}"
         assert stopped_at > done
         assert len(list(newest.glob("weights*"))) == number
-    steps = processes.losses(run / "metrics.jsonl"), processes.losses(whole / "metrics.jsonl")
+    steps = launching.losses(run / "metrics.jsonl"), launching.losses(whole / "metrics.jsonl")
     assert steps[0].keys() == steps[1].keys() == set(range(1, 1 + sum(driver.STEPS)))
     for step, found in steps[0].items():
         assert found["mlm/loss"] == pytest.approx(steps[1][step]["mlm/loss"], rel=1e-8)

@@ -12,9 +12,9 @@ from isoglot.batching.planner import BatchConfig
 from isoglot.batching.streams import StreamConfig, TextStream
 from isoglot.errors import CheckpointError, CorpusError, ModelError, RecipeError
 from isoglot.models.config import ModelConfig
-from isoglot.pretraining import checkpoint
+from isoglot.pretraining.checkpoints import checkpoint
 from isoglot.pretraining.config import LoggingConfig, StageConfig, objectives_of
-from isoglot.pretraining.optimizer import OptimizerConfig
+from isoglot.pretraining.optimizers.optimizer import OptimizerConfig
 from isoglot.pretraining.run import pretrain
 from isoglot.pretraining.train_step import StepResult
 from tests.pretraining import driver

@@ -18,12 +18,12 @@ from isoglot.models.seq2seq import Seq2Seq
 from isoglot.objectives.denoise import Denoise
 from isoglot.objectives.mass import MASS
 from isoglot.pretraining.build import build_train_module
-from isoglot.pretraining.checkpoint import CheckpointConfig
-from isoglot.pretraining.optimizer import OptimizerConfig
+from isoglot.pretraining.checkpoints.checkpoint import CheckpointConfig
+from isoglot.pretraining.optimizers.optimizer import OptimizerConfig
 from isoglot.pretraining.run import pretrain
 from isoglot.pretraining.train_module import Seq2SeqTrainModule, visible_to_decoder
 from isoglot.types import Cursor, Seq2SeqBatch
-from tests.pretraining import processes
+from tests.pretraining import launching
 from tests.pretraining.translating import config, stage
 from tests.tiny_corpus import make_corpus
 
@@ -130,8 +130,8 @@ def test_it_learns_to_write(corpus, tmp_path):
 def test_two_processes_go_on_with_what_one_began(corpus, whole, tmp_path):
     begun(whole, tmp_path / "run", 2)
     options = ("--mix", "seq2seq", "--resume")
-    processes.finish(processes.command(corpus.folder, tmp_path / "run", *options, processes=2))
-    found, alone = (processes.losses(f / "metrics.jsonl") for f in (tmp_path / "run", whole))
+    launching.finish(launching.command(corpus.folder, tmp_path / "run", *options, processes=2))
+    found, alone = (launching.losses(f / "metrics.jsonl") for f in (tmp_path / "run", whole))
     assert [r["tokens"] for r in found.values()] == [r["tokens"] for r in alone.values()]
     # with the same weights only dropout differs
     assert found[3]["mlm/loss"] == pytest.approx(alone[3]["mlm/loss"], rel=0.02)

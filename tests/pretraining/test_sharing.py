@@ -12,9 +12,9 @@ import torch
 from safetensors.torch import load_file
 
 from isoglot.corpus import Corpus
-from isoglot.pretraining.checkpoint import Checkpoint
+from isoglot.pretraining.checkpoints.checkpoint import Checkpoint
 from isoglot.recipe import load_recipe
-from tests.pretraining.processes import Forked, losses
+from tests.pretraining.launching import Forked, losses
 from tests.recipe.recipe_world import FEW, make_world, write_inputs
 
 PROGRAM = "tests.pretraining.sharing"

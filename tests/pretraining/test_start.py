@@ -17,9 +17,9 @@ from isoglot.models.config import ExportConfig, ModelConfig
 from isoglot.models.encoder import Encoder
 from isoglot.models.transplant.config import TransplantConfig
 from isoglot.objectives.distill import Distill
-from isoglot.pretraining.checkpoint import CheckpointConfig
+from isoglot.pretraining.checkpoints.checkpoint import CheckpointConfig
 from isoglot.pretraining.config import LoggingConfig, PretrainConfig, StageConfig
-from isoglot.pretraining.optimizer import OptimizerConfig
+from isoglot.pretraining.optimizers.optimizer import OptimizerConfig
 from isoglot.pretraining.run import pretrain
 from tests.models.tiny import ARCHITECTURES, tiny_encoder
 from tests.models.transplant.tiny_tokenizers import model_for, of_words

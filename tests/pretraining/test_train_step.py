@@ -23,7 +23,7 @@ from isoglot.objectives.mlm import MLM
 from isoglot.objectives.tlm import TLM
 from isoglot.pretraining.accumulation import COUNT, loss_scales
 from isoglot.pretraining.config import LossConfig
-from isoglot.pretraining.optimizer import OptimizerConfig, make_optimizer
+from isoglot.pretraining.optimizers.optimizer import OptimizerConfig, make_optimizer
 from isoglot.pretraining.runtime import NonFiniteError, any_process, make_accelerator
 from isoglot.pretraining.train_module import TrainModule
 from isoglot.pretraining.train_step import StageContext, _means, training_steps

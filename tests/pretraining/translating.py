@@ -8,9 +8,9 @@ from isoglot.models.config import DecoderConfig, GenerationConfig, ModelConfig
 from isoglot.objectives.backtranslate import BackTranslate
 from isoglot.objectives.cooccurrence import Cooccurrence
 from isoglot.objectives.denoise import Denoise
-from isoglot.pretraining.checkpoint import CheckpointConfig
+from isoglot.pretraining.checkpoints.checkpoint import CheckpointConfig
 from isoglot.pretraining.config import LoggingConfig, PretrainConfig, StageConfig
-from isoglot.pretraining.optimizer import OptimizerConfig
+from isoglot.pretraining.optimizers.optimizer import OptimizerConfig
 
 
 def stage(steps, *objectives):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from isoglot.pretraining.optimizer import learning_rate
+from isoglot.pretraining.optimizers.optimizer import learning_rate
 from isoglot.recipe import load_recipe
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from isoglot.corpus import Corpus
 from isoglot.errors import RecipeError
 from isoglot.objectives.moco import MoCo
-from isoglot.pretraining.micro_rows import MicroRows
+from isoglot.pretraining.estimates.micro_rows import MicroRows
 from isoglot.recipe import load_recipe
 from isoglot.study import shapes
 from isoglot.study.controls import mlm_control

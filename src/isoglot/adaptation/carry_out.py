@@ -211,13 +211,13 @@ class Adaptation:
 
     def _has_begun(self) -> bool:
         """Whether an earlier command has begun to train."""
-        from isoglot.pretraining import checkpoint
+        from isoglot.pretraining.checkpoints import checkpoint
 
         saved = checkpoint.latest(self.folder.run / "checkpoints")
         return saved is not None or self.records.seconds("begun") is not None
 
     def _train_now(self, recipe: Recipe, corpus: Corpus, data: dict[str, str]) -> dict[str, Any]:
-        from isoglot.pretraining import checkpoint
+        from isoglot.pretraining.checkpoints import checkpoint
         from isoglot.pretraining.run import pretrain
         from isoglot.recipe import dump
 

@@ -22,7 +22,7 @@ from isoglot.objectives.contrast.momentum import QueueConfig
 from isoglot.objectives.contrast.pooling import ProjectionConfig
 from isoglot.objectives.mlm import MLM
 from isoglot.objectives.moco import MoCo
-from isoglot.pretraining.optimizer import OptimizerConfig
+from isoglot.pretraining.optimizers.optimizer import OptimizerConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

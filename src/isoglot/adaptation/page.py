@@ -23,7 +23,7 @@ from isoglot.adaptation.comparison import (
 )
 from isoglot.adaptation.findings import num_cores
 from isoglot.atomic import write_text
-from isoglot.pretraining.writers import read_records
+from isoglot.pretraining.monitoring.writers import read_records
 from isoglot.progress import duration
 from isoglot.report.page import render
 from isoglot.report.training import heldout_figures

@@ -40,7 +40,7 @@ from isoglot.corpus.pipeline.plan import PrepareConfig
 from isoglot.corpus.tokenization.build import TokenizerConfig
 from isoglot.models.config import ExportConfig, ModelConfig
 from isoglot.pretraining.config import Recipe, StageConfig
-from isoglot.pretraining.early_stopping import EarlyStoppingConfig
+from isoglot.pretraining.monitoring.early_stopping import EarlyStoppingConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,15 +25,15 @@ from isoglot.corpus.pipeline.plan import PrepareConfig
 from isoglot.corpus.reading.sources import SourceConfig
 from isoglot.corpus.tokenization.build import TokenizerConfig
 from isoglot.errors import IsoglotError
-from isoglot.pretraining.costs import disk_of_run, seconds_of_run
+from isoglot.pretraining.estimates.costs import disk_of_run, seconds_of_run
 from isoglot.progress import duration
 
 if TYPE_CHECKING:
     from isoglot.adaptation.findings import DataFacts
     from isoglot.corpus import Corpus
     from isoglot.pretraining.config import Recipe
-    from isoglot.pretraining.costs import RunCosts
-    from isoglot.pretraining.estimate import RunEstimate
+    from isoglot.pretraining.estimates.costs import RunCosts
+    from isoglot.pretraining.estimates.estimate import RunEstimate
 
 _TRIAL_SECONDS, _SEARCH_SECONDS = 10.0, 120.0
 """Time for timing steps, and for trying numbers of rows at a time."""
@@ -124,8 +124,8 @@ class SampleTrial:
         Raises:
             DoesNotFitError: not even one row fits.
         """
-        from isoglot.pretraining.estimate import estimate_run
-        from isoglot.pretraining.micro_rows import DoesNotFitError
+        from isoglot.pretraining.estimates.estimate import estimate_run
+        from isoglot.pretraining.estimates.micro_rows import DoesNotFitError
 
         limit = math.inf if self.hours is None else 3600 * self.hours
         try:

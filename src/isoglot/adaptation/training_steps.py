@@ -19,7 +19,7 @@ from isoglot.adaptation.knowledge_plan import knowledge_readings
 from isoglot.adaptation.plan_files import is_as_written, write_plan
 from isoglot.adaptation.resources import num_steps, time_decision, train_seconds
 from isoglot.errors import IsoglotError
-from isoglot.pretraining.costs import steps_for_hours
+from isoglot.pretraining.estimates.costs import steps_for_hours
 from isoglot.progress import duration
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from isoglot.adaptation.request import AdaptConfig
     from isoglot.adaptation.resources import Trial
     from isoglot.pretraining.config import Recipe
-    from isoglot.pretraining.costs import RunCosts
+    from isoglot.pretraining.estimates.costs import RunCosts
 
 _VALIDATIONS = 10
 """Validations, and checkpoints, of a run."""

@@ -98,9 +98,9 @@ def pretrain(
     from isoglot.api import pretrain as run
     from isoglot.cli.console import disable_progress_bars, print_table
     from isoglot.errors import RecipeError
-    from isoglot.pretraining.interruptions import exit_at_signals
-    from isoglot.pretraining.liveness import STOPPED_EXIT_CODE
-    from isoglot.pretraining.measuring import process_start
+    from isoglot.pretraining.estimates.measuring import process_start
+    from isoglot.pretraining.processes.interruptions import exit_at_signals
+    from isoglot.pretraining.processes.liveness import STOPPED_EXIT_CODE
 
     disable_progress_bars()
     console = TerminalConsole(stderr=True)

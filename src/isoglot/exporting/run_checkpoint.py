@@ -16,9 +16,14 @@ from typing import TYPE_CHECKING, Literal
 from isoglot.corpus import Corpus
 from isoglot.errors import CheckpointError, CorpusError, IsoglotError, LockedError, WriteError
 from isoglot.locks import lock_folder
-from isoglot.pretraining.checkpoint import Checkpoint, folder_of_step, latest, latest_valid
+from isoglot.pretraining.checkpoints.checkpoint import (
+    Checkpoint,
+    folder_of_step,
+    latest,
+    latest_valid,
+)
 from isoglot.pretraining.config import Recipe
-from isoglot.pretraining.records import RECIPE, corpus_origin, recorded_corpus
+from isoglot.pretraining.monitoring.records import RECIPE, corpus_origin, recorded_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -165,7 +170,7 @@ def export_checkpoint(
     Gives its card, and notes on what the folder could not hold.
     """
     from isoglot.pretraining.export import Exporter
-    from isoglot.pretraining.weight_average import WeightAverage, averaged_weights
+    from isoglot.pretraining.optimizers.weight_average import WeightAverage, averaged_weights
 
     state = found.checkpoint.state
     module, notes = _build_module(found, console)

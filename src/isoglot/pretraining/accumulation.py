@@ -25,7 +25,7 @@ from torch import Tensor
 
 from isoglot.objectives.base import LossSum
 from isoglot.objectives.compared import GatheredStep, StepModule
-from isoglot.pretraining.distributed import gradient_exchange
+from isoglot.pretraining.processes.distributed import gradient_exchange
 from isoglot.pretraining.whole_step import WholeStep
 
 if TYPE_CHECKING:

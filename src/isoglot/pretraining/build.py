@@ -3,8 +3,8 @@
     RunRequest: recipe, corpus, folder --build_run--> RunContext: the same with a module to train
 
 A recipe may leave numbers open: `batch.micro_rows: auto`, or the steps where a time is given. They
-are measured before the model is built (`planning.py`) and kept in the run's folder, for a resumed
-run.
+are measured before the model is built (`estimates/planning.py`) and kept in the run's folder, for a
+resumed run.
 
 The model is an encoder, or an encoder-decoder where the recipe has `model.decoder`. A model to
 start from (`model.init_from`) whose vocabulary is not the corpus's is transplanted first into
@@ -31,18 +31,21 @@ from isoglot.folders import model_folder
 from isoglot.objectives.base import Objective
 from isoglot.pretraining.config import PretrainConfig, objectives_of, objectives_to_fit
 from isoglot.pretraining.cpu_precision import precision_note
-from isoglot.pretraining.distributed import check_processes
-from isoglot.pretraining.export import Exporter
-from isoglot.pretraining.initial_weights import build_on_first_process
-from isoglot.pretraining.measuring import RunMeasurer, TimeBudget
-from isoglot.pretraining.memory_saving import build_device, save_memory
-from isoglot.pretraining.planning import (
+from isoglot.pretraining.estimates.measuring import RunMeasurer, TimeBudget
+from isoglot.pretraining.estimates.planning import (
     RunPlan,
     make_plan,
     needs_plan,
     stored_plan,
     warmup_notes,
 )
+from isoglot.pretraining.export import Exporter
+from isoglot.pretraining.memory_saving import build_device, save_memory
+from isoglot.pretraining.monitoring.writers import PrepareProgress
+from isoglot.pretraining.optimizers.weight_average import WeightAverage
+from isoglot.pretraining.processes.distributed import check_processes
+from isoglot.pretraining.processes.initial_weights import build_on_first_process
+from isoglot.pretraining.processes.waiting import main_process_first, wait_for_all
 from isoglot.pretraining.requirements import (
     TRANSPLANTED,
     check_corpus,
@@ -58,9 +61,6 @@ from isoglot.pretraining.stage_data import (
     with_corpus_defaults,
 )
 from isoglot.pretraining.train_module import Seq2SeqTrainModule, TrainModule
-from isoglot.pretraining.waiting import main_process_first, wait_for_all
-from isoglot.pretraining.weight_average import WeightAverage
-from isoglot.pretraining.writers import PrepareProgress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,12 +21,12 @@ from isoglot.errors import RecipeError, nearest, require, require_name
 from isoglot.models.config import ExportConfig, ModelConfig
 from isoglot.models.transplant.config import TransplantConfig
 from isoglot.objectives import Objective, find_objective
-from isoglot.pretraining.checkpoint import CheckpointConfig
-from isoglot.pretraining.distributed import DistributedConfig
-from isoglot.pretraining.early_stopping import EarlyStoppingConfig
+from isoglot.pretraining.checkpoints.checkpoint import CheckpointConfig
 from isoglot.pretraining.memory_config import MemoryConfig
-from isoglot.pretraining.optimizer import OptimizerConfig
-from isoglot.pretraining.weight_average import AveragingConfig
+from isoglot.pretraining.monitoring.early_stopping import EarlyStoppingConfig
+from isoglot.pretraining.optimizers.optimizer import OptimizerConfig
+from isoglot.pretraining.optimizers.weight_average import AveragingConfig
+from isoglot.pretraining.processes.distributed import DistributedConfig
 from isoglot.ranges import NumSteps, Range, Seed, check_ranges
 
 if TYPE_CHECKING:

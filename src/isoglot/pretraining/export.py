@@ -24,16 +24,16 @@ from isoglot.models.encoder import position_table
 from isoglot.models.sentence_export import SentenceHead
 from isoglot.models.sharding import whole_weights
 from isoglot.pretraining.config import PretrainConfig, objectives_of
+from isoglot.pretraining.optimizers.weight_average import averaged_weights
+from isoglot.pretraining.processes.waiting import wait_for_all
 from isoglot.pretraining.train_module import Seq2SeqTrainModule, TrainModule
-from isoglot.pretraining.waiting import wait_for_all
-from isoglot.pretraining.weight_average import averaged_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from isoglot.models.model_card import DataRow, HeldoutScore, ModelCard
     from isoglot.models.objective_heads import ObjectiveHead
-    from isoglot.pretraining.checkpoint_state import TrainState
+    from isoglot.pretraining.checkpoints.checkpoint_state import TrainState
 
 INTERMEDIATE = "intermediate"
 """The folder of a run with models of earlier steps."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from isoglot.errors import require
 
 if TYPE_CHECKING:
-    from isoglot.pretraining.optimizer import OptimizerConfig
+    from isoglot.pretraining.optimizers.optimizer import OptimizerConfig
 
 MAX_BF16_BETA2 = 1 - 2**-7
 """A bf16 number that decays by less than 2^-7 of itself may be rounded back to where it was."""

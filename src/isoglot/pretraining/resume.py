@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from isoglot.errors import CheckpointError
-from isoglot.pretraining.checkpoint import Checkpoint, latest_valid
+from isoglot.pretraining.checkpoints.checkpoint import Checkpoint, latest_valid
 
 if TYPE_CHECKING:
     from collections.abc import Callable

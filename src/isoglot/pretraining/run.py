@@ -16,24 +16,29 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from isoglot.errors import CheckpointError
-from isoglot.pretraining import agreement
 from isoglot.pretraining.build import RunContext, RunRequest, build_run, init_decoder
-from isoglot.pretraining.checkpoint import Checkpoint, folder_of_step
-from isoglot.pretraining.checkpoint_saver import CheckpointSaver, checkpoint_group
-from isoglot.pretraining.checkpoint_state import TrainState
+from isoglot.pretraining.checkpoints.checkpoint import Checkpoint, folder_of_step
+from isoglot.pretraining.checkpoints.checkpoint_saver import CheckpointSaver, checkpoint_group
+from isoglot.pretraining.checkpoints.checkpoint_state import TrainState
 from isoglot.pretraining.config import data_fingerprint
-from isoglot.pretraining.early_stopping import HeldoutWatch
-from isoglot.pretraining.forecast import say_length
-from isoglot.pretraining.interruptions import (
+from isoglot.pretraining.estimates.forecast import say_length
+from isoglot.pretraining.monitoring.early_stopping import HeldoutWatch
+from isoglot.pretraining.monitoring.records import keep_records, keep_stop
+from isoglot.pretraining.monitoring.text_samples import with_first_sampled
+from isoglot.pretraining.monitoring.validation import Validation
+from isoglot.pretraining.monitoring.writers import Record, Writers, open_writers, step_record
+from isoglot.pretraining.optimizers.muon import layer_matrices
+from isoglot.pretraining.optimizers.optimizer import make_optimizer, transfer_state
+from isoglot.pretraining.optimizers.weight_average import averaged_weights
+from isoglot.pretraining.processes import agreement
+from isoglot.pretraining.processes.interruptions import (
     StopSignal,
     exit_at_signals,
     explained_interruptions,
 )
-from isoglot.pretraining.liveness import watched_processes
-from isoglot.pretraining.muon import layer_matrices
-from isoglot.pretraining.optimizer import make_optimizer, transfer_state
+from isoglot.pretraining.processes.liveness import watched_processes
+from isoglot.pretraining.processes.waiting import wait_for_all
 from isoglot.pretraining.queue_warmup import warm_up_queues
-from isoglot.pretraining.records import keep_records, keep_stop
 from isoglot.pretraining.requirements import check_run
 from isoglot.pretraining.resume import check_cursor, checkpoint_to_resume
 from isoglot.pretraining.runtime import (
@@ -43,12 +48,7 @@ from isoglot.pretraining.runtime import (
     make_accelerator,
 )
 from isoglot.pretraining.stage_data import make_loader, open_stage
-from isoglot.pretraining.text_samples import with_first_sampled
 from isoglot.pretraining.train_step import StageContext, training_steps
-from isoglot.pretraining.validation import Validation
-from isoglot.pretraining.waiting import wait_for_all
-from isoglot.pretraining.weight_average import averaged_weights
-from isoglot.pretraining.writers import Record, Writers, open_writers, step_record
 from isoglot.types import Cursor
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from isoglot.corpus import Corpus
     from isoglot.pretraining.config import PretrainConfig
-    from isoglot.pretraining.measuring import TimeBudget
+    from isoglot.pretraining.estimates.measuring import TimeBudget
     from isoglot.pretraining.train_step import StepResult
     from isoglot.types import Batch
 

@@ -1,8 +1,8 @@
-"""Processes and devices of a run: what `train_step.py` and `run.py` stand on.
+"""Devices of a run, as `train_step.py` and `run.py` use them.
 
-accelerate chooses the device and the processes, `distributed.py` what they share. The rest keeps
-the host from waiting: CUDA events and asynchronous copies for losses, and a frozen garbage
-collector.
+accelerate chooses the device and the processes, `processes/distributed.py` what they share. The
+rest keeps the host from waiting: CUDA events and asynchronous copies for losses, and a frozen
+garbage collector.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from accelerate.state import AcceleratorState
 from isoglot.atomic import replace_file
 from isoglot.errors import IsoglotError, LockedError, WriteError
 from isoglot.locks import lock_folder
-from isoglot.pretraining.distributed import share_module
-from isoglot.pretraining.interruptions import killed_by_signals
-from isoglot.pretraining.rendezvous import init_method
-from isoglot.pretraining.waiting import wait_for_all
+from isoglot.pretraining.processes.distributed import share_module
+from isoglot.pretraining.processes.interruptions import killed_by_signals
+from isoglot.pretraining.processes.rendezvous import init_method
+from isoglot.pretraining.processes.waiting import wait_for_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from isoglot.corpus import Corpus
     from isoglot.models.encoder import States
     from isoglot.models.seq2seq import Seq2Seq
-    from isoglot.pretraining.weight_average import WeightAverage
+    from isoglot.pretraining.optimizers.weight_average import WeightAverage
     from isoglot.types import Batch, Rows
 
 

@@ -34,19 +34,19 @@ from isoglot.models.cpu_memory import freed_memory_kept
 from isoglot.objectives.base import Objective, ObjectiveModule
 from isoglot.pretraining.accumulation import COUNT, accumulate
 from isoglot.pretraining.config import LossConfig
-from isoglot.pretraining.distributed import (
-    DistributedConfig,
-    clip_gradients,
-    fill_gradients,
-)
-from isoglot.pretraining.interruptions import StopSignal
-from isoglot.pretraining.optimizer import (
+from isoglot.pretraining.optimizers.optimizer import (
     OptimizerConfig,
     learning_rate,
     set_learning_rate,
     skip_update_if,
     supports_device_skip,
 )
+from isoglot.pretraining.processes.distributed import (
+    DistributedConfig,
+    clip_gradients,
+    fill_gradients,
+)
+from isoglot.pretraining.processes.interruptions import StopSignal
 from isoglot.pretraining.runtime import (
     DeviceEvent,
     StepSchedule,

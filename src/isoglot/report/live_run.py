@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from isoglot import json_text, yaml_text
 from isoglot.errors import IsoglotError
 from isoglot.folders import run_folder
-from isoglot.pretraining.heldout_scores import HIGHER_IS_BETTER, SHARES, HeldoutLine
-from isoglot.pretraining.worsening import RisingLossWriter, WorseningWriter
+from isoglot.pretraining.monitoring.heldout_scores import HIGHER_IS_BETTER, SHARES, HeldoutLine
+from isoglot.pretraining.monitoring.worsening import RisingLossWriter, WorseningWriter
 from isoglot.progress import duration
 from isoglot.report.metrics import METRICS_FILE, heldout_by_language
 from isoglot.report.record_reader import RecordReader

@@ -17,8 +17,8 @@ from isoglot.atomic import write_json
 from isoglot.corpus import Corpus
 from isoglot.errors import RecipeError
 from isoglot.pretraining.config import objectives_of
-from isoglot.pretraining.estimate import find_micro_rows
-from isoglot.pretraining.micro_rows import split_sensitive
+from isoglot.pretraining.estimates.estimate import find_micro_rows
+from isoglot.pretraining.estimates.micro_rows import split_sensitive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,0 +1,1 @@
+"""Checkpoints: what they hold, how they are written while training goes on, how they are read."""
