@@ -201,10 +201,7 @@ def _identified(languages: Sequence[str]) -> Callable[[tuple[str, ...]], bool]:
     """Whether no text of a record is identified as another language."""
     from isoglot.corpus.cleaning.language_id import LanguageIdentifier
 
-    try:
-        identifier = LanguageIdentifier.open()
-    except CorpusError:  # its package is not installed
-        return lambda _: True
+    identifier = LanguageIdentifier.open()
     return lambda record: (
         not any(
             identifier.is_other([text], code, LANGUAGE_CONFIDENCE)[0]

@@ -28,7 +28,6 @@ from isoglot.adaptation.heldout import LANGUAGE_CONFIDENCE, hold_out
 from isoglot.adaptation.inputs import Progress, find_files, find_inputs
 from isoglot.adaptation.knowledge_tables import count_knowledge, open_knowledge
 from isoglot.adaptation.saved_findings import LookedAt, read_findings, save_findings
-from isoglot.errors import CorpusError
 from isoglot.folders import model_folder
 
 if TYPE_CHECKING:
@@ -185,10 +184,7 @@ def other_language(code: str, lines: Sequence[str]) -> tuple[float, str | None]:
 
     if not lines:
         return 0.0, None
-    try:
-        identifier = LanguageIdentifier.open()
-    except CorpusError:  # its package is not installed
-        return 0.0, None
+    identifier = LanguageIdentifier.open()
     other = identifier.is_other(lines, code, LANGUAGE_CONFIDENCE)
     if not other.any():
         return 0.0, None

@@ -199,12 +199,6 @@ def _mean_sd(values: list[float]) -> str:
 
 def _write_report(scores: list[JobScores], corpus: Path, file: Path, console: Console) -> None:
     """One page with scores, training curves, and the sentence space of one model per variant."""
-    try:
-        import jinja2  # noqa: F401
-        import sklearn  # noqa: F401
-    except ImportError:
-        console.print("For an HTML report: pip install 'isoglot[report]', and run it again.")
-        return
     from isoglot.evaluation.pairs import read_pairs
     from isoglot.evaluation.visualize import VisualizationConfig, visualize_folder
     from isoglot.report.inputs import NamedFolder

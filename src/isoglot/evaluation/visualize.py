@@ -211,13 +211,9 @@ def project(
         seed: random seed.
         method: UMAP needs umap-learn.
     """
-    try:
-        from sklearn.decomposition import PCA
-        from threadpoolctl import threadpool_limits
-    except ImportError as error:
-        raise IsoglotError(
-            "Visualizations need scikit-learn: pip install 'isoglot[report]'."
-        ) from error
+    from sklearn.decomposition import PCA
+    from threadpoolctl import threadpool_limits
+
     together = torch.cat(list(vectors.values())).numpy()
     components = min(dimensions, *together.shape)
     # on a busy machine several threads are many times slower than one

@@ -239,16 +239,8 @@ def render(template: str, title: str, *, folder: Path | None = None, **values: A
 
 
 def _environment(folder: Path | None = None) -> Environment:
-    try:
-        from jinja2 import (
-            ChoiceLoader,
-            Environment,
-            FileSystemLoader,
-            PackageLoader,
-            StrictUndefined,
-        )
-    except ImportError as error:
-        raise ReportError("An HTML page needs jinja2: pip install 'isoglot[report]'.") from error
+    from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
+
     environment = Environment(
         loader=ChoiceLoader(
             [

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +8,6 @@ from py3langid import langid
 
 from isoglot.corpus.cleaning.cleaner import CleanConfig, Cleaner
 from isoglot.corpus.cleaning.language_id import _CONFUSABLE, LanguageIdentifier
-from isoglot.errors import CorpusError
 from isoglot.languages import canonical
 from tests.corpus.sentences import SENTENCES
 
@@ -65,9 +62,3 @@ def test_cleaning_asks_only_where_it_is_told_to():
     asking = Cleaner(CleanConfig(language_confidence=0.8), ("en", "de"))
     assert asking.clean(pairs)[1] == [None, "language", "empty"]
     assert Cleaner(CleanConfig(), ("en", "de")).clean(pairs)[1] == [None, None, "empty"]
-
-
-def test_the_extra_is_named_where_the_package_is_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "py3langid", None)
-    with pytest.raises(CorpusError, match=r"pip install 'isoglot\[prepare\]'"):
-        LanguageIdentifier()

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
 
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 
 from isoglot.corpus.cleaning import sentences
 from isoglot.corpus.cleaning.sentences import sentence_splitter
-from isoglot.errors import CorpusError
 
 PARTS = st.sampled_from([*"aB.!?。\"') \n\r1", "Mr.", "e.g. ", "。”", "\u3000", "Then we left. "])
 TEXTS = st.lists(PARTS, max_size=40).map("".join)
@@ -84,13 +82,6 @@ def test_no_text_takes_for_ever(text):
         began = time.perf_counter()
         sentence_splitter(mode, "en")(text)
         assert time.perf_counter() - began < 60
-
-
-def test_the_extra_is_named_where_the_package_is_missing(monkeypatch):
-    sentences._segmenter.cache_clear()
-    monkeypatch.setitem(sys.modules, "pysbd", None)
-    with pytest.raises(CorpusError, match=r"pip install 'isoglot\[prepare\]', or use"):
-        sentence_splitter("sentences", "en")
 
 
 PLAIN = re.compile(

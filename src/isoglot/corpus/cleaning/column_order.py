@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from isoglot.corpus.cleaning.language_id import LanguageIdentifier
-from isoglot.errors import CorpusError
 from isoglot.languages import plain_code
 
 if TYPE_CHECKING:
@@ -23,16 +22,12 @@ _MOSTLY = 0.8
 def are_swapped(first: Sequence[str], second: Sequence[str], languages: Sequence[str]) -> bool:
     """Whether each of two columns is in the language of the other, by language identification.
 
-    False where that is not known: without its package, or for languages that it does not tell
-    apart.
+    False for languages that identification does not tell apart.
     """
     own, other = map(plain_code, languages)
     if not first or own == other:
         return False
-    try:
-        identifier = LanguageIdentifier.open()
-    except CorpusError:  # its package is not installed
-        return False
+    identifier = LanguageIdentifier.open()
     if own not in identifier.labels or other not in identifier.labels:
         return False
     places = [identifier.labels.index(code) for code in (own, other)]

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from isoglot.errors import CorpusError
 from isoglot.languages import canonical, plain_code
 
 if TYPE_CHECKING:
@@ -40,13 +39,8 @@ class LanguageIdentifier:
 
     def __init__(self) -> None:
         """Reads the model, 5 MB compressed and 60 MB in memory; use `open`, which caches it."""
-        try:
-            from py3langid import langid
-        except ImportError as error:
-            raise CorpusError(
-                "clean.language_confidence needs one more package. "
-                "Run: pip install 'isoglot[prepare]'"
-            ) from error
+        from py3langid import langid
+
         model = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE)
         # a language may have several columns, for its scripts
         codes = [canonical(name) for name in model.nb_classes]

@@ -18,7 +18,6 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from isoglot.corpus.tokenization.vocabulary import SPACE_MARK
-from isoglot.errors import CorpusError
 from isoglot.languages import plain_code
 
 if TYPE_CHECKING:
@@ -123,16 +122,10 @@ def _grouped(rough: list[str]) -> list[list[str]]:
 @lru_cache(maxsize=64)
 def _segmenter(language: str) -> Any:
     """The segmenter of a language; None where pysbd has none."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it uses invalid escapes in regular expressions
-            import pysbd
-            from pysbd.languages import LANGUAGE_CODES
-    except ImportError as error:
-        raise CorpusError(
-            "split: sentences needs one more package. Run: pip install 'isoglot[prepare]', or use "
-            "split: punctuation."
-        ) from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it uses invalid escapes in regular expressions
+        import pysbd
+        from pysbd.languages import LANGUAGE_CODES
     known = language in LANGUAGE_CODES and language not in _PYSBD_EXCLUDED
     return pysbd.Segmenter(language=language) if known else None
 

@@ -153,12 +153,8 @@ def read_elements(path: Path, root: str, names: Collection[str]) -> Iterator[Any
 
     An element is freed when the next one is requested; the attributes of its ancestors stay.
     """
-    try:
-        from lxml import etree
-    except ImportError as error:
-        raise CorpusError(
-            f"{path}: reading XML needs one more package. Run: pip install 'isoglot[prepare]'"
-        ) from error
+    from lxml import etree
+
     parser = etree.XMLPullParser(
         events=("end",),
         tag=[f"{{*}}{name}" for name in names],
