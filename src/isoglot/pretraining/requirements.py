@@ -15,6 +15,7 @@ from isoglot.pretraining.checkpoints import checkpoint
 from isoglot.pretraining.config import objectives_of
 from isoglot.pretraining.cpu_precision import check_cpu_precision
 from isoglot.pretraining.environment import check_environment
+from isoglot.pretraining.optimizers.optimizer import check_packages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +33,8 @@ def check_run(config: PretrainConfig, folder: Path, *, resume: bool) -> None:
     _check_folder(folder, resume=resume)
     check_environment(config.logging.trackers)
     check_cpu_precision(config.precision)
+    for stage in range(len(config.stages)):
+        check_packages(config.optimizer_in(stage), config.memory)
     config.model.check_source()
     if config.model.init_from is not None and not has_begun(folder):
         model_folder(config.model.init_from)

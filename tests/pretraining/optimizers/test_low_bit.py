@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import copy
 import math
 from typing import Any
@@ -14,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from isoglot.errors import IsoglotError
 from isoglot.pretraining.memory_config import MemoryConfig
 from isoglot.pretraining.optimizers import low_bit
 from isoglot.pretraining.optimizers.low_bit import (
@@ -239,18 +237,3 @@ def test_a_step_that_is_not_finite_is_skipped_by_the_host() -> None:
 def test_block_sizes() -> None:
     sizes = [block_size(torch.Size(shape)) for shape in ((9, 768), (9, 384), (9, 4, 8), (9, 30))]
     assert sizes == [256, 128, 32, 2]
-
-
-def test_missing_torchao_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name.startswith("torchao"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    low_bit._torchao.cache_clear()
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(IsoglotError, match=r"pip install 'isoglot\[low-bit\]'"):
-        make_optimizer(weights_of(), CONFIG, MemoryConfig(moments="int8"))
-    low_bit._torchao.cache_clear()

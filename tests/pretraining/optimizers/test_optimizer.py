@@ -1,15 +1,20 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
-from isoglot.errors import IsoglotError
+from isoglot.errors import IsoglotError, RecipeError
+from isoglot.pretraining.memory_config import MemoryConfig
+from isoglot.pretraining.optimizers import optimizer
 from isoglot.pretraining.optimizers.optimizer import (
     OptimizerConfig,
     learning_rate,
     make_optimizer,
     transfer_state,
 )
+from isoglot.pretraining.requirements import check_run
+from isoglot.recipe import load_recipe
 
 
 def rates(**settings):
@@ -152,3 +157,18 @@ def test_moments_are_kept_for_the_same_optimizer_and_refused_for_another():
     assert after.param_groups[0]["lr"] != 0.5, "settings are the new stage's"
     with pytest.raises(IsoglotError, match="keep_optimizer"):
         transfer_state(before, make_optimizer(weights, OptimizerConfig(name="lamb")))
+
+
+@pytest.mark.parametrize(
+    ("changes", "extra"),
+    [
+        ({"optimizer": OptimizerConfig(name="lamb")}, "lamb"),
+        ({"memory": MemoryConfig(moments="int8")}, "low-bit"),
+    ],
+)
+def test_a_missing_package_is_told_before_the_corpus_is_read(monkeypatch, tmp_path, changes, extra):
+    monkeypatch.setattr(optimizer, "find_spec", lambda _: None)
+    config = replace(load_recipe("tiny"), **changes)
+    with pytest.raises(RecipeError, match=rf"pip install 'isoglot\[{extra}\]'"):
+        check_run(config, tmp_path / "run", resume=False)
+    check_run(load_recipe("tiny"), tmp_path / "run", resume=False)

@@ -28,7 +28,6 @@ from torch.distributed.tensor import DTensor, Shard
 from typing_extensions import override
 
 from isoglot.batching.counter_rng import key_of
-from isoglot.errors import RecipeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -272,11 +271,6 @@ def _compiled(function: Callable[..., None]) -> Callable[..., None]:
 @functools.cache
 def _torchao() -> Any:
     """The module `torchao.optim.adam`."""
-    try:
-        from torchao.optim import adam
-    except ImportError:
-        raise RecipeError(
-            "memory.weights: bf16 and memory.moments: bf16 or int8 need torchao: pip install "
-            "'isoglot[low-bit]'"
-        ) from None
+    from torchao.optim import adam
+
     return adam

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
@@ -159,12 +160,8 @@ def _make_lamb(
     groups: list[dict[str, Any]], config: OptimizerConfig, *, split: bool
 ) -> torch.optim.Optimizer:
     """pytorch_optimizer's LAMB; for weights that are split over processes, one of our own."""
-    try:
-        from pytorch_optimizer import Lamb
-    except ImportError:
-        raise RecipeError(
-            "optimizer.name: lamb needs pytorch_optimizer: pip install 'isoglot[lamb]'"
-        ) from None
+    from pytorch_optimizer import Lamb
+
     kind = Lamb
     if split:
         from isoglot.pretraining.optimizers.sharded_lamb import ShardedLamb
@@ -174,6 +171,19 @@ def _make_lamb(
         groups, lr=config.learning_rate, betas=config.betas, eps=config.eps
     )
     return lamb
+
+
+def check_packages(config: OptimizerConfig, memory: MemoryConfig) -> None:
+    """Refuse an optimizer whose package is not installed."""
+    if config.name == "lamb" and find_spec("pytorch_optimizer") is None:
+        raise RecipeError(
+            "optimizer.name: lamb needs pytorch_optimizer: pip install 'isoglot[lamb]'."
+        )
+    if memory.needs_torchao and find_spec("torchao") is None:
+        raise RecipeError(
+            "memory.weights: bf16 and memory.moments: bf16 or int8 need torchao: pip install "
+            "'isoglot[low-bit]'."
+        )
 
 
 def supports_device_skip(optimizer: torch.optim.Optimizer) -> bool:
