@@ -71,8 +71,8 @@ _LIMIT = typer.Option(
     None,
     min=1,
     metavar="N",
-    help="Score at most N examples: the first N pairs or lines of a file, N evenly spaced ones of "
-    "a task.",
+    help="Score at most N examples: the first N pairs or lines of a file; of a task, one at random "
+    "from each of N equal parts.",
     show_default="1000 pairs, 2000 lines, or all",
 )
 _CENTER = typer.Option(False, "--center", help="Retrieval: subtract each language's mean vector.")
