@@ -71,11 +71,13 @@ def contestants(given: argparse.Namespace) -> list[list[Turn]]:
     library = ["sentence-transformers", "sentence-transformers, large batches"]
     library += ["sentence-transformers, large batches, bf16"] if gpu else []
     ours = ["Isoglot", "Isoglot, bf16"] if gpu else ["Isoglot"]
-    training = ["Isoglot", "Isoglot, CUDA graphs"] if gpu else ["Isoglot"]
+    # on a GPU all train in bf16
+    trainer = ["Trainer, best flags"] if gpu else ["Trainer, best flags", "Trainer, bf16"]
+    training = ["Isoglot", "Isoglot, CUDA graphs"] if gpu else ["Isoglot", "Isoglot, bf16"]
     processes = [
         [("embed", name) for name in library],
         [(task, "Trainer") for task in TASKS],
-        [(task, "Trainer, best flags") for task in TASKS],
+        [(task, name) for task in TASKS for name in trainer],
         [("embed", name) for name in ours] + [(t, name) for t in TASKS for name in training],
     ]
     chosen = [
@@ -158,6 +160,7 @@ def train_one(name: str, task: str, model: Path, given: argparse.Namespace) -> d
         warmup_ratio=0.0,
         selection="last",
         cuda_graphs=name.endswith("graphs"),
+        precision="bf16" if name.endswith("bf16") else "auto",
     )
     head, windows = _windows(task, model, config, given.data)
     windows = windows[: batch_size * (WARM_UP + given.steps)]
@@ -293,7 +296,7 @@ def _train_library(
 
     gpu = machine.on_gpu()
     options: dict[str, Any] = {"optim": "adamw_torch"}
-    if name.endswith("best flags"):
+    if name != "Trainer":
         options = {"optim": "adamw_torch_fused", "train_sampling_strategy": "group_by_length"}
         options |= {"dataloader_num_workers": 2} if gpu else {}
     features = [
@@ -304,7 +307,7 @@ def _train_library(
         num_train_epochs=1,
         per_device_train_batch_size=config.batch_size,
         learning_rate=config.learning_rate,
-        bf16=gpu,
+        bf16=gpu or name.endswith("bf16"),
         use_cpu=not gpu,
         report_to="none",
         disable_tqdm=True,

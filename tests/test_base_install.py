@@ -18,13 +18,15 @@ OPENED_LATER = {
 """Files and folders that are imported once their extra has been looked for."""
 
 
+def names_of(requirements):
+    return {name for line in requirements for name in re.findall(r"^[\w-]+", line)}
+
+
 def modules_of_extras():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    needed = {re.match(r"[\w-]+", line)[0] for line in project["dependencies"]}
     extras = project["optional-dependencies"]
-    of_extras = {
-        re.match(r"[\w-]+", line)[0] for name in extras if name != "dev" for line in extras[name]
-    }
+    needed = names_of(project["dependencies"])
+    of_extras = names_of(line for name in extras if name != "dev" for line in extras[name])
     names = {name.replace("-", "_").lower() for name in of_extras - needed}
     return {IMPORTED_AS.get(name, name) for name in names}
 

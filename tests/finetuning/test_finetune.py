@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from isoglot.averaging import source_language
-from isoglot.errors import CorpusError, ModelError
+from isoglot.errors import CorpusError, ModelError, RecipeError
 from isoglot.finetuning import finetune
 from isoglot.finetuning.plan import FinetunePlan
 from isoglot.finetuning.settings import FinetuneRequest, ScenarioConfig
@@ -218,6 +218,20 @@ def test_new_weights_and_files_that_are_not_read_are_told(folder, tmp_path):
     )
     assert [note.split(":")[0] for note in said] == ["There, and not read as xnli", str(folder)]
     assert "classifier.dense, classifier.out_proj newly initialized" in said[1]
+
+
+def test_bf16_on_a_cpu_is_tried_before_training_and_advised(folder, tmp_path, monkeypatch):
+    def refuse() -> float:
+        raise RecipeError("precision: bf16 ended a test process with SIGILL on this CPU.")
+
+    monkeypatch.setattr("isoglot.models.cpu_precision.bf16_speedup", refuse)
+    monkeypatch.setattr("isoglot.models.cpu_precision.bf16_instructions", lambda: "amx_bf16")
+    monkeypatch.setattr("isoglot.models.cpu_precision._MIN_WEIGHTS", 0)
+    with pytest.raises(RecipeError, match="SIGILL"):
+        list(finetuned(folder, PairTask(), tmp_path, request(precision="bf16")))
+    said: list[str] = []
+    list(finetuned(folder, PairTask(), tmp_path, request(), note=said.append))
+    assert sum("--set precision=bf16" in note for note in said) == 1
 
 
 def test_the_public_function_returns_scores_and_keeps_them_in_a_file(folder, tmp_path, monkeypatch):

@@ -187,6 +187,15 @@ def _silent(stage: str, done: int, total: int | None) -> None:
     """Progress that nobody asked for."""
 
 
+def _precision_note(precision: str, model: Any) -> str | None:
+    import torch
+
+    from isoglot.models.cpu_precision import precision_note
+
+    num_weights = sum(weight.numel() for weight in model.parameters())
+    return precision_note(precision, on_gpu=torch.cuda.is_available(), num_weights=num_weights)
+
+
 @contextmanager
 def _lock_outputs(job: TrainingJob) -> Iterator[None]:
     """Lock what one training writes: its model and the folder of its predictions."""
@@ -202,10 +211,13 @@ class _Finetuner:
     """Trains and scores the models of one plan."""
 
     def __init__(self, folder: Path, plan: FinetunePlan) -> None:
+        from isoglot.models.cpu_precision import check_cpu_precision
+
         self.folder, self.plan, self.settings = folder, plan, plan.settings
         self.pretokenization = Pretokenizer.load(folder)
         # test sets are pretokenized after training: a missing package is reported now
         self.pretokenization.check()
+        check_cpu_precision(plan.settings.precision)
         self.head_class = HEADS[plan.task.kind]
         self.test_sets = TestSets(plan, self.head_class, self.pretokenization)
 
@@ -226,6 +238,8 @@ class _Finetuner:
         windows = head.windows(data.examples, training=True, languages=data.languages)
         set_seed(seed)
         model = head.load_model(note)
+        if note is not None and (advice := _precision_note(self.settings.precision, model)):
+            note(advice)
         with tempfile.TemporaryDirectory(prefix="isoglot-finetune-") as scratch:
             best = BestEpoch(
                 self._dev_score(spec, model, head),

@@ -28,9 +28,9 @@ from isoglot.batching.counter_rng import key_of
 from isoglot.batching.loader import worker_note
 from isoglot.corpus import Corpus
 from isoglot.folders import model_folder
+from isoglot.models.cpu_precision import precision_note
 from isoglot.objectives.base import Objective
 from isoglot.pretraining.config import PretrainConfig, objectives_of, objectives_to_fit
-from isoglot.pretraining.cpu_precision import precision_note
 from isoglot.pretraining.estimates.measuring import RunMeasurer, TimeBudget
 from isoglot.pretraining.estimates.planning import (
     RunPlan,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from isoglot.errors import CheckpointError, CorpusError
 from isoglot.folders import model_folder
+from isoglot.models.cpu_precision import check_cpu_precision
 from isoglot.models.transplant.dictionary import expand_patterns
 from isoglot.pretraining.checkpoints import checkpoint
 from isoglot.pretraining.config import objectives_of
-from isoglot.pretraining.cpu_precision import check_cpu_precision
 from isoglot.pretraining.environment import check_environment
 from isoglot.pretraining.optimizers.optimizer import check_packages
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from isoglot.errors import RecipeError
-from isoglot.pretraining import cpu_precision
-from isoglot.pretraining.cpu_precision import (
+from isoglot.models import cpu_precision
+from isoglot.models.cpu_precision import (
     bf16_instructions,
     bf16_speedup,
     check_cpu_precision,
