@@ -104,7 +104,7 @@ def served(session: ExploreSession) -> Iterator[Served]:
         thread.start()
         yield Served(f"http://127.0.0.1:{bound.getsockname()[1]}/", server)
         server.should_exit = server.force_exit = True  # pages that are still open do not matter
-        thread.join(20)
+        thread.join(2)  # an event loop that waits for the threads of pages ends with the process
 
 
 @pytest.fixture(scope="module")
