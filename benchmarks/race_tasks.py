@@ -217,9 +217,9 @@ def _first_loss(name: str, head: Any, model: Any, windows: list[Any]) -> float:
     Of transformers' models it is that of the padded batch; of answers, whose loss there depends on
     padding, the mean over windows alone. Of Isoglot it is the sum over its parts.
     """
-    from isoglot.batching.length_batches import cpu_batch_tokens
     from isoglot.finetuning.length_groups import length_groups
     from isoglot.finetuning.loss import batch_loss
+    from isoglot.models.length_batches import cpu_batch_tokens
 
     model.eval()
 

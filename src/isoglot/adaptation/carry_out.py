@@ -169,7 +169,9 @@ class Adaptation:
         def work() -> dict[str, Any]:
             settings = TransplantConfig(fallback="subwords", dictionaries=dictionaries)
             number = self.plan.new_words
-            report = grow(self.base, out, settings=settings, texts=texts, number=number)
+            report = grow(
+                self.base, out, settings=settings, texts=texts, number=number, balance=files
+            )
             for note in report.notes:
                 self.note(note)
             return {}
@@ -177,6 +179,7 @@ class Adaptation:
         inputs = {
             "model": hash_model(self.base),
             "texts": hash_files(texts),
+            "balance": hash_files(files),
             "number": self.plan.new_words,
             "dictionaries": hash_files(found),
         }

@@ -20,17 +20,17 @@ from torch import Tensor
 from isoglot.alignment.batched_links import token_links
 from isoglot.alignment.layer_states import LayerStates
 from isoglot.alignment.word_tokens import SentenceTokens, WordTokens
-from isoglot.batching.length_batches import (
-    IdArrays,
-    batches_by_length,
-    cpu_batch_tokens,
-    padded_rows,
-)
 from isoglot.errors import ModelError
 from isoglot.evaluation.embed import language_ids
 from isoglot.evaluation.tokenize_texts import special_tokens
 from isoglot.models.cpu_memory import keep_freed_memory
 from isoglot.models.finite import is_finite
+from isoglot.models.length_batches import (
+    IdArrays,
+    batches_by_length,
+    cpu_batch_tokens,
+    padded_rows,
+)
 from isoglot.types import LongArray
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from isoglot.batching.length_batches import cpu_batch_tokens
 from isoglot.corpus.cleaning.sentences import normalize_text
 from isoglot.corpus.tokenization.encode import count_statistics
 from isoglot.corpus.tokenization.hf_tokenizer import flatten_ids
@@ -36,6 +35,7 @@ from isoglot.evaluation.hidden_words import find_hidden, text_parts
 from isoglot.evaluation.loading import MissingLMHead
 from isoglot.evaluation.tokenize_texts import lossy_note, special_tokens, tokenize_with_offsets
 from isoglot.intervals import SAMPLES
+from isoglot.models.length_batches import cpu_batch_tokens
 from isoglot.types import BoolArray, FloatArray, LongArray
 
 if TYPE_CHECKING:

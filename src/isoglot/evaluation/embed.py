@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from isoglot.batching.length_batches import (
+from isoglot.evaluation.tokenize_texts import tokenize_chunks
+from isoglot.models.cpu_memory import keep_freed_memory
+from isoglot.models.finite import check_states, is_finite, num_zero_vectors, refuse_states
+from isoglot.models.length_batches import (
     IdArrays,
     batches_by_length,
     cpu_batch_tokens,
     padded_rows,
 )
-from isoglot.evaluation.tokenize_texts import tokenize_chunks
-from isoglot.models.cpu_memory import keep_freed_memory
-from isoglot.models.finite import check_states, is_finite, num_zero_vectors, refuse_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

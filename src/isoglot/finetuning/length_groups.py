@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from isoglot.batching.length_batches import batches_by_length
+from isoglot.models.length_batches import batches_by_length
 from isoglot.types import IGNORE
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from isoglot.batching.length_batches import batches_by_length, cpu_batch_tokens
 from isoglot.errors import ModelError
 from isoglot.languages import language_sides
 from isoglot.models.attention import attention_kernels
 from isoglot.models.cpu_memory import keep_freed_memory
 from isoglot.models.finite import is_finite
+from isoglot.models.length_batches import batches_by_length, cpu_batch_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

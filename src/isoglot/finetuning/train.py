@@ -24,7 +24,6 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 from typing_extensions import override
 
 from isoglot.atomic import write_errors
-from isoglot.batching.length_batches import cpu_batch_tokens
 from isoglot.errors import ModelError
 from isoglot.finetuning.graphed_step import GraphedStep
 from isoglot.finetuning.length_groups import length_groups
@@ -33,6 +32,7 @@ from isoglot.finetuning.parameter_groups import parameter_groups
 from isoglot.finetuning.trained_rows import TrainedRows, token_ids
 from isoglot.models.attention import attention_kernels
 from isoglot.models.cpu_memory import keep_freed_memory
+from isoglot.models.length_batches import cpu_batch_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

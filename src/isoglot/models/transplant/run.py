@@ -35,6 +35,7 @@ from isoglot.models.transplant.build_tokenizer import (
 from isoglot.models.transplant.config import TransplantConfig
 from isoglot.models.transplant.dictionary import expand_patterns, read_dictionaries
 from isoglot.models.transplant.matching import Matches, TokenIndex, match_tokens
+from isoglot.models.transplant.output_bias import fit_new_biases
 from isoglot.models.transplant.replace_vocabulary import describe_positions, replace_vocabulary
 from isoglot.models.transplant.report import TransplantReport, build_report
 from isoglot.models.transplant.tokens import SurfaceForm, TokenizerTokens
@@ -82,10 +83,13 @@ def grow(
     *,
     texts: Sequence[Path] = (),
     number: int = 5000,
+    balance: Sequence[Path] = (),
 ) -> TransplantReport:
     """Add words, and the `number` words of texts that save most tokens; write the model.
 
-    The embedding of a new word comes from a translation, a match or the mean of its subwords.
+    The embedding of a new word comes from a translation, a match or the mean of its subwords. Its
+    output bias is set on the texts in `balance`, or on `texts`, so that the mean probability of the
+    word at masked tokens is its share of the tokens (`output_bias.py`).
     """
     settings = settings or TransplantConfig(fallback="subwords")
     require(
@@ -104,13 +108,14 @@ def grow(
             tokens, target, dictionary, settings, first_translated=tokens.vocabulary.size
         )
         grown = replace_vocabulary(encoder, matches, target.vocabulary, settings)
+        changed = fit_new_biases(grown, target, tokens.vocabulary.size, balance or texts)
         report = build_report(
             encoder,
             grown,
             matches,
             source=tokens,
             target=target,
-            notes=notes,
+            notes=notes if changed is None else [*notes, str(changed)],
             dictionary=dictionary,
             splits=compare_splits(tokens, target, texts),
         )

@@ -31,7 +31,7 @@ def count_tokens(tokens: TokenizerTokens, files: Sequence[Path]) -> LongArray:
     """How often each token occurs in these files, which have a sentence a line."""
     counts = np.zeros(tokens.vocabulary.size, np.int64)
     for file in files:
-        lines = _sentences(file)
+        lines = read_sentences(file)
         while batch := list(islice(lines, _LINES_PER_BATCH)):
             ids, _ = flatten_ids(tokens.encode(batch))
             counts += np.bincount(ids, minlength=len(counts))
@@ -62,7 +62,7 @@ def word_savings(tokens: TokenizerTokens, files: Sequence[Path]) -> list[WordSav
     """Every word of these files that is split or unknown, and can be added; best first."""
     counts: Counter[str] = Counter()
     for file in files:
-        for line in _sentences(file):
+        for line in read_sentences(file):
             counts.update(
                 word for raw in line.split() if (word := _strip_punctuation(raw)).isalpha()
             )
@@ -113,7 +113,7 @@ def compare_splits(
     found = []
     for file in files:
         words = old = new = 0
-        lines = _sentences(file)
+        lines = read_sentences(file)
         while batch := list(islice(lines, _LINES_PER_BATCH)):
             words += count_words(batch)
             old += sum(map(len, before.encode(batch)))
@@ -124,10 +124,11 @@ def compare_splits(
 
 def read_words(file: Path) -> list[str]:
     """The words of a file with one on each line."""
-    return list(_sentences(file))
+    return list(read_sentences(file))
 
 
-def _sentences(file: Path) -> Iterator[str]:
+def read_sentences(file: Path) -> Iterator[str]:
+    """The lines of a text file, normalized as `prepare` normalizes them."""
     is_empty = True
     for line in read_lines(file):
         if not isinstance(line, Skipped) and (text := normalize_text(line)):

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoglot.batching.length_batches import IdArrays, batches_by_length, padded_rows
+from isoglot.models.length_batches import IdArrays, batches_by_length, padded_rows
 
 SEQUENCES = st.lists(st.lists(st.integers(5, 99), min_size=1, max_size=9), min_size=1, max_size=40)
 
