@@ -159,6 +159,8 @@ def seconds_without_training(
         workers: processes that prepare.
         heldout_share: share of the pairs of the corpus that are development pairs.
     """
+    from isoglot.models.transplant.output_bias import FITTED_TOKENS
+
     costs = trial.costs
     pairs = sum(one.heldout * _line_tokens(one) for one in findings.pairs.values())
     tokens = pairs
@@ -167,7 +169,8 @@ def seconds_without_training(
         tokens += passes * data.heldout * _line_tokens(data)
     scores = trial.scoring_seconds(1, tokens)
     vectors = trial.scoring_seconds(1, pairs) if findings.pairs else 0.0
-    growing = {"grow": 2 * costs.build_seconds + costs.export_seconds} if grows else {}
+    fitting = trial.scoring_seconds(0, FITTED_TOKENS)
+    growing = {"grow": 2 * costs.build_seconds + fitting + costs.export_seconds} if grows else {}
     reading = (findings.read_seconds + findings.tokenize_seconds) / workers
     linking = {}
     if findings.knowledge is not None:

@@ -54,7 +54,7 @@ _GROW = r"""
 Examples:
 
     isoglot vocabulary grow xlm-roberta-base --text sw.txt --number 5000 \
-      --out models/larger
+      --balance sw.txt --balance en.txt --out models/larger
 
     isoglot vocabulary grow runs/mine --words words.txt -d en-sw.txt \
       -o models/larger
@@ -108,6 +108,13 @@ def grow(
         help="Text of a new language, one sentence a line, to choose words from. May be repeated.",
     ),
     number: int = typer.Option(5000, min=1, help="Maximum number of words chosen from the text."),
+    balance: list[Path] = typer.Option(
+        [],
+        "--balance",
+        help="Text of a language that the model is used with, new or old, one sentence a line: the "
+        "output biases of the new words are fitted on all of it. May be repeated; each file counts "
+        "as much. Default: the files of --text.",
+    ),
     dictionary: list[Path] = _DICTIONARIES,
     out: Path = _OUT,
     settings: list[str] = _SETTINGS,
@@ -116,7 +123,8 @@ def grow(
 
     The vector of a new word is that of its translation, that of the token with the same spelling,
     or the mean of its subwords. --text chooses the words that save most tokens; tokens per word of
-    each text are printed before and after.
+    each text are printed before and after. With text, the LM head's bias of each new word is set so
+    that its mean probability at masked tokens is its share of the tokens.
     """
     from isoglot.models.transplant.config import TransplantConfig
     from isoglot.models.transplant.run import grow as run
@@ -131,7 +139,7 @@ def grow(
     )
     with lock_file(out):
         config = _add_dictionaries(config, dictionary)
-        report = run(source, out, given, config, texts=text, number=number)
+        report = run(source, out, given, config, texts=text, number=number, balance=balance)
     _print_report(report, out)
 
 

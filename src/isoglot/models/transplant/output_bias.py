@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 MAX_TARGETS = 4096
 """Masked tokens of all files: the probability of every new word is kept for each of them."""
 _MASKING_RATE = 0.15
+FITTED_TOKENS = round(MAX_TARGETS / _MASKING_RATE)
+"""About as many tokens are encoded."""
 _ROUNDS = 20
 _TOLERANCE = 0.01
 """Relative difference of the new words' probability and share at which the biases are done."""
