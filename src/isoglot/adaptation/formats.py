@@ -73,7 +73,7 @@ def detect_format(path: Path, languages: Sequence[str]) -> FileFormat:
     lines = [line for line in text.splitlines() if line.strip()][:SAMPLED]
     if not lines:
         raise CorpusError(f"{path}: holds only blank lines. Name a file with text.")
-    if kind == ".csv" or is_csv(path, lines[0], languages):
+    if kind == ".csv":
         return csv_format(path, languages)
     if kind == ".conllu" and len(languages) == 1:
         return FileFormat("conllu", {})
@@ -85,6 +85,8 @@ def detect_format(path: Path, languages: Sequence[str]) -> FileFormat:
             f"{path}: is not JSON lines: its first line is no JSON object. Write one object on "
             "each line, for example with jq -c '.[]' FILE."
         )
+    if is_csv(path, lines[0], languages):
+        return csv_format(path, languages)
     return _columns(path, lines, languages) if len(languages) == 2 else _running(path, lines)
 
 

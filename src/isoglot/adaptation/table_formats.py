@@ -116,6 +116,7 @@ def is_csv(path: Path, first: str, languages: Sequence[str]) -> bool:
     return (
         len(names) > 1
         and len(alike) > 1
+        and all(map(_is_name, names))
         and len(table.rows) - len(alike) <= MAX_BAD_SHARE * len(table.rows)
         and has_named_fields(names, languages)
     )

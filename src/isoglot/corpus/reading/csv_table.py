@@ -36,8 +36,12 @@ _NONE = "\x1f"
 _SAMPLED = 500
 """Lines that are looked at."""
 _SAMPLED_CHARACTERS = 1 << 20
+_HALF = 0.5
+"""Share of the rows that must have as many cells as the first."""
 _MOSTLY = 0.9
-"""Share of the rows with the same cells, where the first row has others: a title, perhaps."""
+"""Share that must have another number of cells, all the same: the first is a title, perhaps."""
+_SHOWN = 20
+"""Columns that a message names, and characters of their names."""
 _QUOTED = re.compile(r'[^"]*+(?:""[^"]*+)*+')
 """The rest of a line that is inside of quotes, up to the one that closes them."""
 
@@ -72,8 +76,8 @@ def look_at(path: Path, delimiter: str = "") -> Table:
         rows, number = _first_rows(path, iter(lines), one)
         table = Table(one, rows)
         alike = sum(len(row) == table.width for row in rows) / max(number, 1)
-        first = table.width > 1 and len(rows[0]) == table.width
-        if delimiter or first or (table.width > 1 and alike >= _MOSTLY):
+        first = bool(rows) and len(rows[0]) == table.width
+        if delimiter or (table.width > 1 and alike >= (_HALF if first else _MOSTLY)):
             found.append((first, alike, table))
     if not found:
         return Table(_NONE, _first_rows(path, iter(lines), _NONE)[0])
@@ -205,7 +209,8 @@ class CsvReader(Reader):
         """The columns to read."""
         if not self.pairs:
             return (self.column,)
-        return self.first or self.languages[0], self.second or self.languages[1]
+        given = zip((self.first, self.second), self.languages, strict=True)
+        return tuple(language if one == "" else one for one, language in given)
 
     @override
     def read(self, files: Sequence[Path]) -> Iterator[Record | Skipped]:
@@ -262,6 +267,7 @@ def _place(path: Path, wanted: str | int, header: Sequence[str], width: int) -> 
             f"{path}: has {header.count(wanted)} columns {wanted!r}. Name the one to read by its "
             "number, counted from 1."
         )
-    names = [name for name in header if name]
+    # the first row may be a text, or no text at all
+    names = [repr(name[:_SHOWN])[1:-1] for name in header[:_SHOWN] if name]
     hint = nearest(wanted, names) if names else "its first row names none."
     raise CorpusError(f"{path}: has no column {wanted!r}; {hint}")
