@@ -134,6 +134,7 @@ def test_csv_is_not_seen_in_text(tmp_path):
     for content in (
         "text, content\nand more\n",
         "text,sentence\n",
+        "text, and then many other words.\nHello, you.\n",
         "sentence,text\na\n" * 9,
         "Hello, you\nMe, too\n",
     ):
