@@ -136,8 +136,7 @@ def test_a_tokenizer_with_more_tokens_than_the_encoder(given, tmp_path):
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "encoder")
     tokenizer.add_tokens(["a-new-word"])
     tokenizer.save_pretrained(tmp_path / "encoder")
-    text = {"en": (str(given.text("en")),)}
-    config = AdaptConfig(encoder=str(tmp_path / "encoder"), text=text)
+    config = AdaptConfig(encoder=str(tmp_path / "encoder"), text={"en": (str(given.text("en")),)})
     told: list[str] = []
     with pytest.raises(ModelError, match=r"call model\.resize_token_embeddings\(501\) and save"):
         look(config, AdaptFolder(tmp_path / "out"), tell=told.append)
