@@ -79,6 +79,19 @@ def test_a_name_of_the_hub(asked, tmp_path, monkeypatch):
     assert model_folder("robbert") == tmp_path / "cache"
 
 
+def test_the_encoder_of_a_sentence_transformers_folder_may_lie_in_another_one(tmp_path):
+    """As older versions of sentence-transformers saved it; their pooling has a config, too."""
+    modules = [{"path": name, "type": "x"} for name in ("0_Transformer", "1_Pooling")]
+    for one in modules:
+        (tmp_path / one["path"]).mkdir()
+        (tmp_path / one["path"] / "config.json").write_text("{}")
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(
+        ModelError, match=r"whose encoder is in .*/0_Transformer\. Give that folder"
+    ):
+        model_folder(tmp_path)
+
+
 def test_modules_of_a_sentence_transformers_model_are_downloaded(tmp_path, monkeypatch):
     """Their files lie in folders, of which other models have large ones (onnx/)."""
     modules = [{"path": "", "type": "x.Transformer"}, {"path": "1_Pooling", "type": "x.Pooling"}]

@@ -178,6 +178,12 @@ def _no_model_in(folder: Path) -> str:
             "not finished. Continue it with isoglot pretrain --resume, or get the model of its "
             f"newest checkpoint: isoglot export {folder}."
         )
+    modules = [folder / path for path in _module_paths(folder)]
+    if modules and (modules[0] / _CONFIG).is_file():
+        return (
+            f"{folder} is a sentence-transformers folder whose encoder is in {modules[0]}. Give "
+            "that folder."
+        )
     models = [
         path
         for path in _folders_in(folder)
@@ -220,13 +226,18 @@ def _recipe_of(path: Path) -> str:
     return next((name for name in names if (_RECIPES / f"{name}.yaml").is_file()), "")
 
 
-def _module_files(folder: Path) -> list[str]:
-    """Patterns of the files that a sentence-transformers folder has in folders of its modules."""
+def _module_paths(folder: Path) -> list[str]:
+    """The folders of a sentence-transformers folder's modules; the encoder is the first."""
     try:
         modules = json_text.parse((folder / "modules.json").read_text("utf-8"))
-        paths = [str(module["path"]) for module in modules]
+        return [str(module["path"]) for module in modules]
     except (OSError, ValueError, TypeError, KeyError):
         return []
+
+
+def _module_files(folder: Path) -> list[str]:
+    """Patterns of the files that a sentence-transformers folder has in folders of its modules."""
+    paths = _module_paths(folder)
     return [f"{path}/{file}" for path in paths if path for file in ("*.json", "*.safetensors")]
 
 

@@ -1,6 +1,7 @@
 """Before and after, against loops written out; what is chosen on which data."""
 
 import random
+from dataclasses import replace
 from statistics import fmean, quantiles
 
 import numpy as np
@@ -111,6 +112,22 @@ def test_pairs_of_languages_count_alike_in_the_choice_of_a_layer():
     found = Development(before=retrieval, after=retrieval, vectors="")
     assert found.layers() == (1, 1)
     assert found.num_pairs == 2040
+
+
+def test_the_vectors_of_both_encoders_are_said():
+    layers = [outcomes(0.5), outcomes(0.6, seed=1)]
+    scores = ModelScores(retrieval={"en-sw": layers}, vectors={"en-sw": layers[-1]})
+    for own, said in (
+        ("", "before, the mean of the last layer, which sentence-transformers takes for any"),
+        ("first token of the last layer", "before, first token of the last layer, as its modules"),
+    ):
+        development = replace(NONE, own_vectors=own)
+        (choice,) = (
+            one
+            for one in compare(scores, scores, development, SPEED).choices
+            if one.what == "sentence vectors"
+        )
+        assert said in choice.choice
 
 
 def test_without_development_pairs_the_last_layer_is_read_and_that_is_said():

@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from isoglot.adaptation.formats import detect_format
+from isoglot.corpus.reading.reader import Record
+from isoglot.corpus.reading.registry import reader_for
 from isoglot.errors import CorpusError
 
 SENTENCES = ["The good teacher reads a letter.", "Nobody works at home today.", "It rains."]
@@ -68,6 +70,92 @@ def test_pairs_in_columns(case, tmp_path):
     name, lines, options = PAIRS[case]
     found = detect_format(write(tmp_path / name, lines), ("en", "sw"))
     assert (found.format, found.options, found.single) == ("tsv", options, False)
+
+
+CSV: dict[str, tuple[str, str, tuple[str, ...], dict[str, object]]] = {
+    "text": ("a.csv", 'id,text\n1,"Hello, you"\n2,b\n', ("en",), {}),
+    "another field": ("a.csv", "sentence;n\nIt rains, here;1\n", ("en",), {"column": "sentence"}),
+    "the only text": ("a.csv", "id,review\n7,It rains\n", ("en",), {"column": "review"}),
+    "one of two languages": ("a.csv", "en,sw\nIt rains,Mvua\n", ("sw",), {"column": "sw"}),
+    "ids beside Indonesian": ("a.csv", "id,tweet\nx1,Hujan di sini\n", ("id",), {}),
+    "one column, no name": (
+        "a.csv",
+        "It rains, here.\nNobody works.\nGood.\n",
+        ("en",),
+        {"header": False, "column": 1},
+    ),
+    "codes": ("a.csv", "sw|en\na|b\n", ("en", "sw"), {"first": "en", "second": "sw"}),
+    "names": (
+        "a.csv",
+        "\ufeffSwahili text,English text\r\na,b\r\n",
+        ("en", "sw"),
+        {"first": "English text", "second": "Swahili text"},
+    ),
+    "src and tgt": (
+        "a.csv",
+        ",src,tgt,score\n0,a,b,0.9\n",
+        ("en", "sw"),
+        {"first": "src", "second": "tgt"},
+    ),
+    "the only two": (
+        "a.csv",
+        "original,translated\na,b\n",
+        ("en", "sw"),
+        {"first": "original", "second": "translated"},
+    ),
+    "no names": (
+        "a.csv",
+        "1\tIt rains.\tMvua inanyesha.\n",
+        ("en", "sw"),
+        {"header": False, "first": 2, "second": 3},
+    ),
+    "no ending": ("a", 'en,sw\na,"b, c"\nd,e\n', ("en", "sw"), {"first": "en", "second": "sw"}),
+    "text without an ending": ("a.txt", "id;text\n1;a, b\n2;c\n", ("en",), {}),
+}
+
+
+@pytest.mark.parametrize("case", CSV)
+def test_csv(case, tmp_path):
+    name, content, languages, options = CSV[case]
+    (tmp_path / name).write_text(content, newline="")
+    if case == "ids beside Indonesian":
+        with pytest.raises(CorpusError, match="none of its fields is clearly that of text"):
+            detect_format(tmp_path / name, languages)
+        return
+    found = detect_format(tmp_path / name, languages)
+    assert (found.format, found.options) == ("csv", options)
+    # and it is read so
+    records = reader_for("csv", found.options, languages, "s").read([tmp_path / name])
+    assert any(isinstance(one, Record) for one in records)
+
+
+def test_csv_is_not_seen_in_text(tmp_path):
+    """Only a first row of names, and the same commas in the rows below it, make CSV of a file."""
+    for content in (
+        "text, content\nand more\n",
+        "text,sentence\n",
+        "text, and then many other words.\nHello, you.\n",
+        "sentence,text\na\n" * 9,
+        "Hello, you\nMe, too\n",
+    ):
+        (tmp_path / "a.txt").write_text(content)
+        assert detect_format(tmp_path / "a.txt", ("en",)).format == "lines"
+
+
+def test_csv_in_the_other_order_is_told(tmp_path):
+    rows = [f'"{other}","{text}"' for other, text in zip(OTHERS * 9, SENTENCES * 9, strict=True)]
+    path = write(tmp_path / "a.csv", rows)
+    found = detect_format(path, ("en", "sw"))
+    assert found.options == {"header": False, "first": 2, "second": 1}
+    assert found.note == f"{path}: column 2 looks like en and column 1 like sw; they are read so."
+
+
+def test_quotes_and_a_header_of_a_table_with_tabs_are_read_as_before(tmp_path):
+    lines = ["en\tsw", *tabbed([f'"{one}"' for one in SENTENCES], OTHERS)]
+    found = detect_format(write(tmp_path / "a.tsv", lines), ("en", "sw"))
+    assert (found.format, found.options) == ("tsv", {"header": True})
+    records = list(reader_for("tsv", found.options, ("en", "sw"), "s").read([tmp_path / "a.tsv"]))
+    assert records[1] == Record((f'"{SENTENCES[0]}"', OTHERS[0]))
 
 
 def test_columns_in_the_other_order_are_told(tmp_path):
@@ -159,7 +247,18 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "gzip without .gz": ("a.txt", gzip.compress(b"text"), "Give its name the ending .gz"),
     "Latin-1": ("a.txt", "né à Évry\n".encode("latin-1") * 9, "is not UTF-8 text .9 of its first"),
     "UTF-16": ("a.txt", "text\n".encode("utf-16"), "is UTF-16 text. Write it as UTF-8: iconv"),
-    "CSV": ("a.csv", b"a,b\n", "is a CSV file, which is not read. Save it with tabs"),
+    "CSV without names": (
+        "a.csv",
+        b"It rains.,1,Nobody.\n" * 3,
+        "2 columns with text, and no first",
+    ),
+    "CSV with other names": ("a.csv", b"a,b\nx,y\n", "none of its fields .*it has a, b"),
+    "a title above": (
+        "a.csv",
+        b"Export\n" + b"id,text\n" * 20,
+        "its first row has 1 cells, and most",
+    ),
+    "an open quote": ("a.csv", b'text,n\n"a,1\nb,2\n', "line 2: the quote .* is not closed"),
     "a list": ("a.json", b'[{"text": "a"}]\n', "is not JSON lines: .* jq -c"),
     "XML": ("a.xml", b"<?xml version='1.0'?><mediawiki>\n", "isoglot knowledge extract"),
     "columns": ("a.txt", b"GEN.1.1\tIn the beginning\n" * 3, "has 2 columns .* cut -f2 FILE > NEW"),
@@ -173,7 +272,7 @@ def test_files_that_cannot_be_read_as_they_are(case, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(CorpusError, match=said) as raised:
         detect_format(tmp_path / name, ("en",))
-    assert str(raised.value).startswith(f"{tmp_path / name}: ")
+    assert str(raised.value).startswith((f"{tmp_path / name}: ", f"{tmp_path / name}, line "))
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from transformers import AutoTokenizer
+from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
-from isoglot.adaptation.findings import describe_encoder
+from isoglot.adaptation.findings import describe_encoder, encoder_notes
 from isoglot.adaptation.folder import AdaptFolder
 from isoglot.adaptation.look import look, other_language
 from isoglot.adaptation.request import AdaptConfig
@@ -96,6 +98,49 @@ def test_lines_that_look_like_another_language():
     assert other_language("en", [*german, *english]) == (0.25, "de")
     assert other_language("en", english) == (0.0, None)
     assert other_language("en", []) == (0.0, None)
+
+
+def test_what_of_the_folder_is_not_adapted_is_told(given, tmp_path):
+    """The head of a classifier, and the modules of a sentence-transformers folder."""
+    config = AutoConfig.from_pretrained(given.encoder, num_labels=3)
+    AutoModelForSequenceClassification.from_config(config).save_pretrained(tmp_path / "classifier")
+    shutil.copytree(given.encoder, tmp_path / "sentences")
+    modules = [
+        {"path": "", "type": "sentence_transformers.models.Transformer"},
+        {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+    ]
+    (tmp_path / "sentences/modules.json").write_text(json.dumps(modules))
+    (tmp_path / "sentences/1_Pooling").mkdir()
+    pooling = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+    (tmp_path / "sentences/1_Pooling/config.json").write_text(json.dumps(pooling))
+    said = {}
+    for name, folder in (
+        ("plain", given.encoder),
+        ("classifier", tmp_path / "classifier"),
+        ("sentences", tmp_path / "sentences"),
+    ):
+        said[name] = [*encoder_notes(describe_encoder(name, folder))]
+    assert said["plain"] == []
+    (told,) = said["classifier"]
+    assert told == (
+        "classifier is a XLMRobertaForSequenceClassification: its head is not kept, and the new "
+        "encoder is a XLMRobertaForMaskedLM"
+    )
+    (told,) = said["sentences"]
+    assert "its vectors (first token of the last layer) are scored before" in told
+
+
+def test_a_tokenizer_with_more_tokens_than_the_encoder(given, tmp_path):
+    """This is refused before the data are read."""
+    shutil.copytree(given.encoder, tmp_path / "encoder")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "encoder")
+    tokenizer.add_tokens(["a-new-word"])
+    tokenizer.save_pretrained(tmp_path / "encoder")
+    config = AdaptConfig(encoder=str(tmp_path / "encoder"), text={"en": (str(given.text("en")),)})
+    told: list[str] = []
+    with pytest.raises(ModelError, match=r"call model\.resize_token_embeddings\(501\) and save"):
+        look(config, AdaptFolder(tmp_path / "out"), tell=told.append)
+    assert len(told) == 1
 
 
 def test_a_model_that_generates_text(tmp_path, given):

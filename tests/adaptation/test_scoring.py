@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import itertools
 from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 from tokenizers import decoders
 from transformers import AutoTokenizer
 
+from isoglot.adaptation.carry_out import Adaptation
+from isoglot.adaptation.display import STEPS, StepDisplay
+from isoglot.adaptation.folder import AdaptFolder
+from isoglot.adaptation.request import AdaptConfig
 from isoglot.adaptation.scoring import (
     export_sentences,
+    own_vectors,
     score_development,
     sentences_per_second,
     write_development_pairs,
 )
 from isoglot.corpus.tokenization.vocabulary import open_tokenizer, text_decoder
 from isoglot.intervals import unpack_rows
+from isoglot.models.sentence_export import SentenceHead, export_sentence_transformers
 from isoglot.models.transplant.build_tokenizer import grow_tokenizer
 from isoglot.models.transplant.tokens import TokenizerTokens
 from tests.models.transplant.tiny_tokenizers import of_words
@@ -30,6 +38,7 @@ TEXTS = (
     "the dog saw the dog",
     "mwalimu",
 )
+PLAN = SimpleNamespace(new_words=0, prepare=SimpleNamespace(knowledge=None), step_seconds={})
 FIRST = [f"{a} {b}." for a, b in zip(words("aa")[:12], words("aa")[20:32], strict=True)]
 
 
@@ -72,6 +81,39 @@ def test_development_pairs_are_the_held_out_pairs_of_the_corpus(corpus, random_m
             assert tuple(first) in ids
     found = score_development(random_model, tmp_path / "development")
     assert {name: unpack_rows(layers[2]).shape[1] for name, layers in found.items()} == counts
+
+
+def test_the_encoder_before_is_scored_with_the_vectors_of_its_own_modules(random_model, tmp_path):
+    """LaBSE's are the first token: the mean would make it look worse than it is."""
+    first = tmp_path / "first"
+    head = SentenceHead(pooling="cls")
+    export_sentence_transformers(random_model, first, head, max_length=40)
+    found = own_vectors(first)
+    assert found is not None
+    assert found.name == "first token of the last layer"
+    assert own_vectors(random_model) is None  # sentence-transformers takes the mean
+    (first / "1_Pooling/config.json").write_text('{"pooling_mode_max_tokens": true}')
+    assert own_vectors(first) is None  # what cannot be computed is not scored
+    asked: list[object] = []
+    console = Console(file=StringIO())
+
+    def stop(_work: object, name: str, model: Path, sentences: Path | None) -> None:
+        asked.append((name, model, sentences))
+        raise InterruptedError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("isoglot.adaptation.scoring.score", stop)
+        export_sentence_transformers(random_model, first, head, max_length=40)
+        for encoder, sentences in ((first, first.resolve()), (random_model, None)):
+            with pytest.raises(InterruptedError):
+                Adaptation(
+                    config=AdaptConfig(encoder=str(encoder), text={"en": ("en.txt",)}),
+                    plan=PLAN,  # type: ignore[arg-type]
+                    folder=AdaptFolder(tmp_path / "out"),
+                    display=StepDisplay(console, STEPS),
+                    console=console,
+                ).until_training()
+            assert asked.pop() == ("before", encoder.resolve(), sentences)
 
 
 def test_without_development_pairs_the_folder_has_the_mean_of_the_last_layer(

@@ -218,6 +218,14 @@ def test_the_costs_of_the_trial_are_not_written(plan, tmp_path):
     assert again.basis is None
 
 
+@pytest.mark.parametrize(("hours", "told"), [(0.02, True), (0.2, False)])
+def test_so_few_steps_that_they_teach_little_are_told(looked, hours, told):
+    plan = make_plan(looked.findings, replace(looked.config, hours=hours), looked.folder, tried)
+    (steps,) = (one for one in plan.decisions if one.topic == "steps")
+    assert ((plan.recipe.stages[0].steps or 0) < 100) == told
+    assert ("so few steps teach little: give more hours" in steps.reason) == told
+
+
 def test_hours_are_filled(looked):
     """What other steps leave, to within a step, a validation and a checkpoint."""
     config = replace(looked.config, hours=0.5)

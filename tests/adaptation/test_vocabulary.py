@@ -133,6 +133,30 @@ def test_the_vocabulary_stays(looked):
     assert choose_growth(chinese, replace(config, vocabulary=50), folder).words == 0
 
 
+@pytest.mark.parametrize(
+    ("size", "weights", "body", "gpus", "hinted"),
+    [
+        (250_002, 278_295_186, 86_293_650, (), True),  # XLM-R base
+        (250_002, 278_295_186, 86_293_650, ("H200",), False),
+        (250_002, 560_000_000, 303_000_000, (), False),  # its large version: most is its body
+        (30_522, 40_000_000, 15_000_000, (), False),
+    ],
+)
+def test_a_smaller_vocabulary_is_suggested_on_a_cpu(looked, size, weights, body, gpus, hinted):
+    encoder = replace(
+        looked.findings.encoder,
+        vocabulary_size=size,
+        num_parameters=weights,
+        num_body_parameters=body,
+    )
+    machine = replace(looked.findings.machine, gpus=gpus)
+    findings = replace(looked.findings, encoder=encoder, machine=machine)
+    config = replace(looked.config, vocabulary="keep")
+    reason = choose_growth(findings, config, looked.folder).decision.reason
+    assert ("192M of the 278M weights are word embeddings" in reason) == hinted
+    assert ("isoglot vocabulary trim" in reason) == hinted
+
+
 def test_unknown_words_are_worth_a_token(tmp_path):
     """WordPiece makes one unknown token of a whole word: it saves none, and is worth most."""
     from isoglot.models.transplant.tokens import TokenizerTokens

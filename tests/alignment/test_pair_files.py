@@ -70,6 +70,10 @@ def test_a_file_that_has_no_pairs(tmp_path):
         PairFiles([write(tmp_path / "x", "a b c\n")])
     with pytest.raises(CorpusError, match="missing"):
         PairFiles([tmp_path / "missing"])
+    with pytest.raises(
+        CorpusError, match=r"is CSV by its ending, .* a pair with a tab between on each"
+    ):
+        PairFiles([write(tmp_path / "x.csv", "en,de\na,b\n")])
     assert list(PairFiles([write(tmp_path / "empty", "")])) == []
 
 

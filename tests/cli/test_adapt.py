@@ -63,7 +63,7 @@ def files(given, workdir, tables, few_tables) -> Path:
     (workdir / "latin1.txt").write_bytes("né à Évry, où il pleut\n".encode("latin-1") * 300)
     (workdir / "cut.txt.gz").write_bytes(gzip.compress(english.encode())[:2000])
     (workdir / "one.tsv").write_text(english, encoding="utf-8")
-    (workdir / "table.csv").write_text("en,sw\na,b\n")
+    (workdir / "table.csv").write_text('en,sw\n"a,b\n')
     (workdir / "same.tsv").write_text("".join(f"line {n}\tline {n}\n" for n in range(300)))
     (workdir / "broken.jsonl").write_text('{"text": "a line"}\n{"text": \n' * 200)
     (workdir / "used").mkdir()
@@ -127,7 +127,10 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
         ("models/mine", "--text", "en=cut.txt.gz"),
         "cut.txt.gz: is damaged or cut short after decompressed byte",
     ),
-    "CSV": (("models/mine", "--pairs", "en-sw=table.csv"), "table.csv: is a CSV file, which is"),
+    "CSV": (
+        ("models/mine", "--pairs", "en-sw=table.csv"),
+        "table.csv, line 2: the quote that opens a",
+    ),
     "pairs of one column": (
         ("models/mine", "--pairs", "en-sw=one.tsv"),
         "one.tsv: has one column, and en-sw needs the text of both languages. Give a file with",

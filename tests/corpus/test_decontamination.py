@@ -39,6 +39,10 @@ FILES = {
         ["Oslo chhī x"],
     ),
     "wikiann.tsv": ("de:Peter\tB-PER\nde:schläft\tO\n", ["Peter schläft"]),
+    "quoted.csv": (
+        'id;text\n1;"Nobody; or ""she""\ncame late"\n',
+        ['Nobody; or "she"\ncame late', "came late"],
+    ),
     "chinese.txt": ("老渔夫在修补。雨整夜落下。\n", ["雨整夜落下。"]),
 }
 
@@ -88,6 +92,12 @@ def test_the_words_of_a_sentence_in_columns_are_no_texts(tmp_path):
 def test_a_long_list_is_no_sentence(tmp_path):
     (tmp_path / "list.tsv").write_text("dog\tHund\n" * 3000)
     assert max(map(len, evaluation_texts(tmp_path / "list.tsv"))) < 20
+
+
+def test_csv_whose_quotes_do_not_fit_is_refused(tmp_path):
+    (tmp_path / "x.csv").write_text('id,text\n1,"a "b" c"\n')
+    with pytest.raises(CorpusError, match=r"x\.csv: line 2 has text after a closing .*`exclude`"):
+        list(evaluation_texts(tmp_path / "x.csv"))
 
 
 def test_damaged_json_names_the_line(tmp_path):

@@ -127,9 +127,30 @@ def test_languages_may_stand_before_a_file(tmp_path):
         read_pairs([strange], 9)
 
 
+TABLES = {
+    "en-de.csv": 'id;de;en\n1;ein Haus;"a; house"\n2;eine Katze;a cat\n',
+    "en-de.jsonl": '{"en": "a; house", "de": "ein Haus"}\n{"en": "a cat", "de": "eine Katze"}\n',
+    "en-de.tmx": "<tmx><body>"
+    '<tu><tuv xml:lang="de"><seg>ein Haus</seg></tuv><tuv xml:lang="en"><seg>a; house</seg></tuv>'
+    '</tu><tu><tuv xml:lang="EN"><seg>a cat</seg></tuv><tuv xml:lang="de"><seg>eine Katze</seg>'
+    "</tuv></tu></body></tmx>",
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_whose_columns_say_the_language(tmp_path, name):
+    (tmp_path / name).write_text(TABLES[name])
+    said: list[str] = []
+    found = read_pairs([tmp_path / name], 9, note=said.append)
+    assert found == {"en-de": (["a; house", "a cat"], ["ein Haus", "eine Katze"])}
+    assert not said  # the first row of CSV is no line that is left out
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
+        ("en-de.csv", "en,fr\na,b\n", "has no column 'de'"),
+        ("en-de.csv", "en,de\nx,x\na\n", r"has no pair of sentences \(in en-de\): 1 .*, 1 columns"),
         ("pairs.tsv", "a\tb\n", "name the file after its two languages"),
         ("en-de-fr.tsv", "a\tb\n", "name the file after its two languages"),
         ("en-de.tsv", "one column\n\n", "has no pair of sentences"),

@@ -26,6 +26,11 @@ def test_files_by_language(tmp_path):
     for wrong in (f"{tmp_path}/news.txt", f"{tmp_path}/a=b.txt", f"{tmp_path}/t.en"):
         with pytest.raises(CorpusError, match="say the language of the file"):
             text_files([wrong])
+    (tmp_path / "sw.csv.gz").touch()
+    with pytest.raises(
+        CorpusError, match=r"sw\.csv\.gz: is CSV by its ending, .* a \.txt file, a s"
+    ):
+        text_files([f"{tmp_path}/sw.csv.gz"])
 
 
 def test_two_models_on_the_same_lines(tmp_path):

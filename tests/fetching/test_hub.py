@@ -95,6 +95,8 @@ def test_files_are_chosen_by_config_split_and_language():
     assert chosen(wiki, None, None, "sw") == ["20231101.sw/train-0.parquet"]
     assert chosen(wiki, "20231101.en", None) == ["20231101.en/train-0.parquet"]
     assert chosen(listed("a.txt", "b.txt.gz", ".hidden.txt"), None, None) == ["a.txt", "b.txt.gz"]
+    assert chosen(listed("a.csv", "b.csv.gz"), None, None) == ["a.csv", "b.csv.gz"]
+    assert chosen(listed("data.jsonl", "labels.csv"), None, None) == ["data.jsonl"]
 
 
 @pytest.mark.parametrize(

@@ -239,6 +239,9 @@ def test_what_cannot_be_mined_is_refused(plain, sides, tmp_path):
         isoglot.mine(sides[0], ["", " "], plain)
     with pytest.raises(CorpusError, match=r"no\.txt"):
         isoglot.mine(sides[0], tmp_path / "no.txt", plain)
+    (tmp_path / "a.csv").write_text("text\na\n")
+    with pytest.raises(CorpusError, match=r"a\.csv: is CSV by its ending, .* a sentence on each"):
+        isoglot.mine(sides[0], tmp_path / "a.csv", plain)
     with pytest.raises(IsoglotError, match="num_neighbors must be from 1 to 1,000"):
         MineConfig(num_neighbors=0)
     with lock_folder(tmp_path / "pairs.tsv.vectors"):

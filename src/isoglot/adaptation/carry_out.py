@@ -63,14 +63,15 @@ class Adaptation:
 
     def until_training(self) -> tuple[ModelScores, Corpus]:
         """Take the steps before training that are not done yet."""
-        from isoglot.adaptation.scoring import score
+        from isoglot.adaptation.scoring import own_vectors, score
 
         if not self.plan.new_words:
             self.display.drop("grow")
         if self.plan.prepare.knowledge is None:
             self.display.drop("link")
         self._expect(self.plan)
-        before = score(self, "before", self.base)
+        sentences = None if own_vectors(self.base) is None else self.base
+        before = score(self, "before", self.base, sentences)
         if self.plan.new_words:
             self._grow()
         return before, self._prepare()

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from isoglot.corpus.cleaning.column_order import MAX_COMPARED, are_swapped
 from isoglot.corpus.reading.files import read_lines
 from isoglot.errors import CorpusError
-from isoglot.languages import canonical
+from isoglot.languages import canonical, code_of_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
 _TEXT_FIELDS = ("text", "content", "sentence", "body", "raw_content", "document", "article")
@@ -41,7 +41,10 @@ def choose_fields(
 
     `samples` are some texts of each field.
     """
-    found = _text_field(samples) if len(languages) == 1 else _pair_fields(samples, languages)
+    if len(languages) == 1:
+        found = _text_field(samples, languages[0])
+    else:
+        found = _pair_fields(samples, languages)
     if found is None:
         wanted = "text" if len(languages) == 1 else f"{languages[0]} and {languages[1]}"
         names = ", ".join(sorted(samples)) or "none with text"
@@ -52,10 +55,25 @@ def choose_fields(
     return found
 
 
-def _text_field(samples: Mapping[str, Sequence[str]]) -> tuple[str, ...] | None:
+def has_named_fields(names: Collection[str], languages: Sequence[str]) -> bool:
+    """Whether names alone say which field is the text of a language, or of each side of a pair."""
+    if len(languages) == 1:
+        return any(name in names for name in _TEXT_FIELDS)
+    found = {_field_of(names, language) for language in languages}
+    known = any(all(name in names for name in couple) for couple in _PAIR_FIELDS)
+    return known or (None not in found and len(found) == len(languages))
+
+
+def _text_field(samples: Mapping[str, Sequence[str]], language: str) -> tuple[str, ...] | None:
     for name in _TEXT_FIELDS:
         if name in samples:
             return (name,)
+    named = _field_of(samples, language)
+    if named is not None:
+        # `id` may be Indonesian, or numbers beside the text
+        longest = max(mean(map(len, texts)) for texts in samples.values())
+        if _CLEARLY_LONGER * mean(map(len, samples[named])) >= longest:
+            return (named,)
     return (next(iter(samples)),) if len(samples) == 1 else None
 
 
@@ -74,7 +92,7 @@ def _pair_fields(
 
 def _field_of(names: Iterable[str], language: str) -> str | None:
     """The only name that is that of a language, or else has its code in it."""
-    whole = [name for name in names if canonical(name.rpartition(".")[2]) == language]
+    whole = [name for name in names if _code(name.rpartition(".")[2]) == language]
     named = whole or [name for name in names if language in _codes(name)]
     return named[0] if len(named) == 1 else None
 
@@ -114,8 +132,13 @@ def choose_columns(
 
 
 def _codes(name: str) -> set[str]:
-    """The codes of languages that a name may hold: `sentence_en`, `text.sw`."""
-    return {canonical(part) for part in re.split(r"[^A-Za-z]+", name) if part}
+    """The codes of languages that a name may hold: `sentence_en`, `text.sw`, `English text`."""
+    return {_code(part) for part in re.split(r"[^A-Za-z]+", name) if part}
+
+
+def _code(name: str) -> str:
+    """The code of a language by its name or by another code."""
+    return code_of_name(name) or canonical(name)
 
 
 def line_pairs(files: Sequence[Path], pair: str) -> list[tuple[Path, Path]]:

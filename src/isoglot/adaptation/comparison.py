@@ -148,6 +148,8 @@ class Development:
     """Retrieval of the encoder after."""
     vectors: str
     """The vectors of the sentence-transformers folder, in words; empty if there is none."""
+    own_vectors: str = ""
+    """Those of the encoder before, in words; empty where they are the mean of the last layer."""
 
     def layers(self) -> tuple[int, int] | None:
         """The layers before and after with the best mean over pairs and directions, if any."""
@@ -266,10 +268,12 @@ def _retrieval_choices(
         )
     ]
     if development.vectors:
-        choice = (
-            f"{development.vectors} after; before, the mean of the last layer, which "
-            "sentence-transformers takes for any encoder"
+        before = (
+            f"{development.own_vectors}, as its modules.json says"
+            if development.own_vectors
+            else "the mean of the last layer, which sentence-transformers takes for any encoder"
         )
+        choice = f"{development.vectors} after; before, {before}"
         choices.append(Choice(what="sentence vectors", choice=choice, data=data))
     return choices
 

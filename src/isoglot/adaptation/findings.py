@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isoglot.errors import ModelError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
+
+_WITHOUT_HEAD = ("ForMaskedLM", "ForPreTraining")
+"""Ends of the names of architectures whose head is an LM head, or has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +229,29 @@ def describe_encoder(name: str, folder: Path) -> EncoderFacts:
         max_positions=encoder.max_positions,
         has_lm_head=not loaded.missing,
     )
+
+
+def encoder_notes(facts: EncoderFacts) -> Iterator[str]:
+    """What of the folder is not adapted: the head of a classifier, modules for sentences."""
+    from isoglot.adaptation.scoring import own_vectors
+    from isoglot.models.loading import load_config
+
+    folder = Path(facts.folder)
+    named = str((load_config(str(folder)).architectures or [""])[0])
+    if "For" in named and not named.endswith(_WITHOUT_HEAD):
+        yield (
+            f"{facts.name} is a {named}: its head is not kept, and the new encoder is a "
+            f"{facts.architecture}"
+        )
+    if (folder / "modules.json").is_file():
+        vectors = own_vectors(folder)
+        words = "the mean of its last layer" if vectors is None else f"its vectors ({vectors.name})"
+        scored = f"{words} {'is' if vectors is None else 'are'}"
+        yield (
+            f"{facts.name} is a sentence-transformers model: {scored} scored before; its encoder "
+            "is trained, and the new sentence-transformers folder gets a pooling of its own and no "
+            "Dense module"
+        )
 
 
 def num_cores() -> int:

@@ -2,17 +2,28 @@
 
     path --name, first bytes--> format --first lines or columns--> options, split
 
-A file that cannot be read as it is, raises one sentence that names the file and the remedy. The
-readers themselves are those of `isoglot prepare` (`isoglot.corpus.reading.registry`).
+A file that cannot be read as it is, raises one sentence that names the file and the remedy. Tables
+whose columns have names are looked at in `table_formats`. The readers themselves are those of
+`isoglot prepare` (`isoglot.corpus.reading.registry`).
 """
 
 from __future__ import annotations
 
 from itertools import islice
-from statistics import mean, mode
-from typing import TYPE_CHECKING, Any, NamedTuple
+from statistics import mode
+from typing import TYPE_CHECKING, Any
 
-from isoglot.adaptation.columns import choose_columns, choose_fields, in_order
+from isoglot.adaptation.columns import choose_columns
+from isoglot.adaptation.table_formats import (
+    MAX_BAD_SHARE,
+    SAMPLED,
+    FileFormat,
+    csv_format,
+    fields_format,
+    is_csv,
+    parquet_format,
+    split_of,
+)
 from isoglot.corpus.cleaning.column_order import are_swapped
 from isoglot.corpus.reading.files import read_blocks, read_objects, require_file
 from isoglot.errors import CorpusError
@@ -21,21 +32,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from isoglot.corpus.cleaning.sentences import SplitMode
-
 COMPRESSED = frozenset({".gz", ".bz2", ".xz", ".zst"})
 """Suffixes of compressed files that are read."""
 TABLES = frozenset({".parquet", ".arrow", ".feather"})
 _MEMORIES = {".tmx": "tmx", ".xlf": "xliff", ".xliff": "xliff"}
 _HEAD_BYTES = 1 << 18
-_SAMPLED = 500
-"""Lines or rows that are looked at."""
-_PARAGRAPH_CHARACTERS = 300
-"""Lines that are longer on average are paragraphs, and are split into sentences."""
 _OBJECTS_CHARACTERS = 4_000_000
 _TRIED = 10
 """Lines without an object after which a file is not JSON lines."""
-_MAX_BAD_SHARE = 0.05
 _MAGIC: dict[bytes, str] = {
     b"PK\x03\x04": "is a ZIP archive. Unpack it and name the files in it",
     b"\x1f\x8b": "is compressed with gzip. Give its name the ending .gz",
@@ -48,32 +52,14 @@ _MAGIC: dict[bytes, str] = {
 }
 
 
-class FileFormat(NamedTuple):
-    """How a file is read."""
-
-    format: str
-    """Name of the reader."""
-    options: dict[str, str | int | bool]
-    split: SplitMode = "lines"
-    single: bool = False
-    """For pairs: it has one column, so that the other language is in another file."""
-    note: str = ""
-    """What a user may not expect."""
-
-
 def detect_format(path: Path, languages: Sequence[str]) -> FileFormat:
     """How a file of one language, or of a pair of them, is read."""
     require_file(path)
     kind = plain_suffix(path)
-    if kind == ".csv":
-        raise CorpusError(
-            f"{path}: is a CSV file, which is not read. Save it with tabs between the columns "
-            "(.tsv), or as JSON lines or Parquet."
-        )
     with path.open("rb") as file:
         magic = file.read(6)
     if kind in TABLES or magic.startswith(b"PAR1") or magic == b"ARROW1":
-        return _table(path, languages)
+        return parquet_format(path, languages)
     head = next(read_blocks(path), b"")[:_HEAD_BYTES]
     _check_text(path, head, tail_is_cut=len(head) == _HEAD_BYTES)
     text = head.decode("utf-8", "replace").removeprefix("\ufeff")
@@ -84,19 +70,23 @@ def detect_format(path: Path, languages: Sequence[str]) -> FileFormat:
             f"{path}: is XML, and neither TMX nor XLIFF. Extract its text into plain lines; for a "
             "dump of Wikipedia that is isoglot knowledge extract."
         )
-    lines = [line for line in text.splitlines() if line.strip()][:_SAMPLED]
+    lines = [line for line in text.splitlines() if line.strip()][:SAMPLED]
     if not lines:
         raise CorpusError(f"{path}: holds only blank lines. Name a file with text.")
+    if kind == ".csv":
+        return csv_format(path, languages)
     if kind == ".conllu" and len(languages) == 1:
         return FileFormat("conllu", {})
     objects = _objects(path) if lines[0].lstrip().startswith("{") else []
     if objects:
-        return _fields(path, objects, languages, "jsonl", "field")
+        return fields_format(path, objects, languages, "jsonl", "field")
     if kind in {".json", ".jsonl", ".ndjson"}:
         raise CorpusError(
             f"{path}: is not JSON lines: its first line is no JSON object. Write one object on "
             "each line, for example with jq -c '.[]' FILE."
         )
+    if is_csv(path, lines[0], languages):
+        return csv_format(path, languages)
     return _columns(path, lines, languages) if len(languages) == 2 else _running(path, lines)
 
 
@@ -119,7 +109,7 @@ def _check_text(path: Path, head: bytes, *, tail_is_cut: bool) -> None:
     lines = lines[:-1] if tail_is_cut and len(lines) > 1 else lines
     bad = sum(not _is_utf8(line) for line in lines)
     # of one long line the end may be cut inside a character
-    if bad > _MAX_BAD_SHARE * len(lines) and not (tail_is_cut and len(lines) == 1):
+    if bad > MAX_BAD_SHARE * len(lines) and not (tail_is_cut and len(lines) == 1):
         raise CorpusError(
             f"{path}: is not UTF-8 text ({bad:,} of its first {len(lines):,} lines are not). Write "
             "it again as UTF-8, for example iconv -f ISO-8859-1 -t UTF-8 FILE > NEW with its own "
@@ -152,72 +142,13 @@ def _objects(path: Path) -> list[dict[str, Any]]:
     """The first JSON objects of a file, which may be long documents."""
     found: list[dict[str, Any]] = []
     characters = 0
-    for number, one in islice(read_objects(path), _SAMPLED):
+    for number, one in islice(read_objects(path), SAMPLED):
         if isinstance(one, dict):
             found.append(one)
             characters += len(str(one))
         if characters > _OBJECTS_CHARACTERS or (number >= _TRIED and not found):
             break
     return found
-
-
-def _fields(
-    path: Path,
-    rows: Sequence[dict[str, Any]],
-    languages: Sequence[str],
-    reader: str,
-    option: str,
-) -> FileFormat:
-    """The fields of objects or rows that hold text; `option` of the reader names the only one."""
-    samples: dict[str, list[str]] = {}
-    for row in rows:
-        for name, text in _strings(row, ""):
-            samples.setdefault(name, []).append(text)
-    names = choose_fields(path, samples, languages)
-    if len(names) == 2:
-        first, second = in_order((names[0], names[1]), samples, languages)
-        note = ""
-        if first != names[0]:
-            note = (
-                f"{path}: the {option} {first} looks like {languages[0]} and {second} like "
-                f"{languages[1]}; they are read so."
-            )
-        return FileFormat(reader, {"first": first, "second": second}, note=note)
-    options: dict[str, str | int | bool] = {} if names[0] == "text" else {option: names[0]}
-    return FileFormat(reader, options, split_of(samples[names[0]]))
-
-
-def _strings(value: dict[str, Any], prefix: str) -> list[tuple[str, str]]:
-    found = []
-    for name, inner in value.items():
-        if isinstance(inner, str):
-            found.append((prefix + name, inner))
-        elif isinstance(inner, dict) and not prefix:
-            found += _strings(inner, f"{name}.")
-    return found
-
-
-def _table(path: Path, languages: Sequence[str]) -> FileFormat:
-    """Columns of a Parquet or Arrow file."""
-    import pyarrow as pa
-
-    from isoglot.corpus.reading.parquet import read_batches
-
-    rows: list[dict[str, Any]] = []
-    try:
-        for batch in read_batches(path):
-            rows += batch.slice(0, _SAMPLED).to_pylist()
-            if rows:
-                break
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).split("\n")[0]
-        raise CorpusError(
-            f"{path}: cannot be read as Parquet or Arrow ({reason}). Download or make the file "
-            "again."
-        ) from error
-    if not rows:
-        raise CorpusError(f"{path}: has no rows. Name a file with text.")
-    return _fields(path, rows, languages, "parquet", "column")
 
 
 def _running(path: Path, lines: Sequence[str]) -> FileFormat:
@@ -231,14 +162,6 @@ def _running(path: Path, lines: Sequence[str]) -> FileFormat:
             f"cut -f{columns} FILE > NEW."
         )
     return FileFormat("lines", {}, split_of(lines))
-
-
-def split_of(texts: Sequence[str]) -> SplitMode:
-    """Whether texts are sentences, one a line, or paragraphs to be split."""
-    stripped = (line.strip() for text in texts for line in text.splitlines())
-    lines = [line for line in stripped if line]
-    long = bool(lines) and mean(map(len, lines)) > _PARAGRAPH_CHARACTERS
-    return "punctuation" if long else "lines"
 
 
 def _columns(path: Path, lines: Sequence[str], languages: Sequence[str]) -> FileFormat:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from isoglot.adaptation.columns import line_pairs
-from isoglot.adaptation.formats import FileFormat, detect_format
+from isoglot.adaptation.formats import detect_format
+from isoglot.adaptation.table_formats import FileFormat
 from isoglot.corpus.cleaning.sentences import SplitMode
 from isoglot.corpus.reading.files import refuse_kernel_files, require_file
 from isoglot.corpus.reading.sources import SourceConfig, Subset

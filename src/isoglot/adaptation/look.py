@@ -23,6 +23,7 @@ from isoglot.adaptation.findings import (
     LanguageFacts,
     describe_encoder,
     describe_machine,
+    encoder_notes,
 )
 from isoglot.adaptation.heldout import LANGUAGE_CONFIDENCE, hold_out
 from isoglot.adaptation.inputs import Progress, find_files, find_inputs
@@ -94,12 +95,16 @@ def _look_now(
     tell: Callable[[str], None],
     progress: Progress | None,
 ) -> Findings:
+    from isoglot.models.loading import check_vocabulary_size
     from isoglot.models.transplant.tokens import TokenizerTokens
 
     encoder = describe_encoder(config.encoder, encoder_folder)
     machine = describe_machine(folder.path)
     tell(encoder_sentence(encoder))
+    for sentence in encoder_notes(encoder):
+        tell(sentence)
     tokens = TokenizerTokens.open(encoder_folder)
+    check_vocabulary_size(config.encoder, encoder.vocabulary_size, len(tokens.ids))
     inputs = find_inputs(config, folder.downloads, progress)
     looked_at = _looked_at(config, inputs.files, encoder_folder, tables)
     for note in inputs.notes:

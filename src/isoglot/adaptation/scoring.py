@@ -30,6 +30,7 @@ from isoglot.batching.mixture import evenly_spaced
 from isoglot.corpus.tokenization.vocabulary import open_tokenizer, text_decoder
 from isoglot.errors import ModelError
 from isoglot.evaluation.embed import encode_in_batches
+from isoglot.evaluation.exported import SentenceModule, exported_vectors
 from isoglot.evaluation.loading import load_for_scoring
 from isoglot.evaluation.pairs import read_pairs
 from isoglot.evaluation.tokenize_texts import tokenize_texts
@@ -77,6 +78,18 @@ def score(work: Adaptation, name: str, model: Path, sentences: Path | None = Non
     return ModelScores.from_json(found)
 
 
+def own_vectors(folder: Path) -> SentenceModule | None:
+    """The sentence vectors that a model folder gives by modules of its own.
+
+    None where they are the mean of the last layer, or cannot be computed here.
+    """
+    try:
+        found = exported_vectors(folder)
+    except ModelError:
+        return None
+    return None if found.name == SentenceModule().name else found
+
+
 def choose_layers(work: Adaptation, corpus: Corpus) -> Development:
     """Choose layers and pooling on the development pairs; write the folder for sentences."""
     pairs, model, out = work.folder.development, work.trained_model, work.folder.sentence_model
@@ -88,7 +101,13 @@ def choose_layers(work: Adaptation, corpus: Corpus) -> Development:
         after = score_development(model, pairs)
         work.display.advance(0.6)
         vectors = export_sentences(model, out, pairs, work.console)
-        return {"before": before, "after": after, "vectors": vectors}
+        own = own_vectors(work.base)
+        return {
+            "before": before,
+            "after": after,
+            "vectors": vectors,
+            "own_vectors": "" if own is None else own.name,
+        }
 
     inputs = {
         "before": hash_model(work.base),

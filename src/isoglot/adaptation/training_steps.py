@@ -43,6 +43,8 @@ _DIFFERENCE = 0.02
 """Share of the planned steps from which on another number replaces them."""
 _PADDING_TOLD = 0.005
 """Share of padding from which on a plan says it."""
+_FEW_STEPS = 100
+"""Fewer leave the warm-up of the learning rate hardly any."""
 _FEWEST = 10
 """One of so many planned steps is trained even where the hours are over."""
 
@@ -110,6 +112,8 @@ def steps_decision(
         if passes > 2 * mixture.passes:
             reason += f"; {passes:.0f} passes over the data on average, where its size suggests "
             reason += f"{mixture.passes}: add data, or stop early"
+        elif steps < _FEW_STEPS:
+            reason += "; so few steps teach little: give more hours, or a smaller encoder"
     return Decision(
         topic="steps",
         choice=f"{steps:,} steps, {in_words(total)} tokens: {_readings(mixture, facts, total)}",

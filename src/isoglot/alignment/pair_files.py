@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from isoglot.corpus.reading.files import read_lines, require_file
 from isoglot.corpus.reading.reader import Skipped
+from isoglot.corpus.reading.text import require_lines
 from isoglot.errors import CorpusError
 from isoglot.evaluation.pairs import pair_reader
 from isoglot.languages import canonical, is_language, split_pair
@@ -36,6 +37,10 @@ class PairFiles:
         self.files = [file.expanduser() for file in files]
         for file in self.files:
             require_file(file)
+            require_lines(
+                file,
+                "a pair with a tab between" if len(self.files) == 1 else "a sentence",
+            )
         self.faults: Counter[str] = Counter()
         """Reason -> lines that gave an empty pair."""
         self._columns: tuple[int, int] | None = None

@@ -42,7 +42,7 @@ _PAIRS = typer.Option(
     "--pairs",
     "-p",
     help="TSV file of translations, named after its languages (en-de.tsv, en-de.tsv.xz), or "
-    "en-de=FILE. May be repeated.",
+    "en-de=FILE; or CSV, JSON lines, Parquet with columns en and de, or TMX. May be repeated.",
 )
 _TEXT = typer.Option(
     [],

@@ -6,6 +6,7 @@ never the corpus. Evaluation files may have any format:
 
     .json, .jsonl                     every string in it
     .parquet, .arrow, .feather        every string in it
+    .csv                              lines, and every cell
     .tmx, .xliff, .sgm, .xml, .html   text between tags, and whole segments
     token and tag columns (CoNLL)     the tokens of each sentence together
     anything else                     lines, and the columns of lines with tabs or ` ||| `
@@ -32,6 +33,7 @@ import pyarrow as pa
 
 from isoglot import json_text
 from isoglot.atomic import save_array, write_errors
+from isoglot.corpus.reading.csv_table import look_at, rows_of
 from isoglot.corpus.reading.files import read_lines
 from isoglot.corpus.reading.parquet import read_batches
 from isoglot.corpus.reading.reader import Skipped
@@ -155,6 +157,8 @@ def evaluation_texts(path: Path) -> Iterator[str]:
             if line.strip()
             for text in _strings(_parsed(line, path, number))
         )
+    elif kind == ".csv":
+        found = chain(_lines(lines), _cells(path))
     else:
         found = _lines(lines)
     for text in found:
@@ -174,6 +178,20 @@ def _read(path: Path) -> Iterator[str]:
                 "file as UTF-8 text or remove it from `exclude`."
             )
         yield line
+
+
+def _cells(path: Path) -> Iterator[str]:
+    """The cells of all rows of a CSV file."""
+    numbered = enumerate(read_lines(path), start=1)
+    for number, cells in rows_of(path, numbered, look_at(path).delimiter):
+        if isinstance(cells, list):
+            yield from cells
+        elif cells.reason == "quotes":
+            raise CorpusError(
+                f"{path}: line {number} has text after a closing quote, so its cells cannot be "
+                "searched for. Double the quotes inside of its cells, or remove the file from "
+                "`exclude`."
+            )
 
 
 def _table(path: Path) -> Iterator[str]:

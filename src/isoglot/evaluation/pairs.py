@@ -1,5 +1,8 @@
 """Translations of your own: TSV files with two columns of sentences, named after their languages.
 
+CSV, JSON lines, Parquet and Arrow have a column (or field) that is called by the code of each
+language; of TMX and XLIFF the units in both languages are read.
+
 A column of ids (verses, line numbers) is recognized and not taken for sentences. Pairs with the
 same text in both languages are left out, because any model retrieves them; so are repeated pairs.
 """
@@ -13,8 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isoglot.corpus.reading.files import read_lines
+from isoglot.corpus.reading.line_ranges import COMPRESSED
 from isoglot.corpus.reading.parallel import TsvReader
-from isoglot.corpus.reading.reader import Record
+from isoglot.corpus.reading.reader import Reader, Record
+from isoglot.corpus.reading.registry import reader_for
 from isoglot.errors import CorpusError
 from isoglot.evaluation.retrieval import is_identical
 from isoglot.languages import canonical_pair
@@ -27,6 +32,17 @@ if TYPE_CHECKING:
     PairsByName = dict[str, tuple[list[str], list[str]]]
     """Pair of languages (`en-de`) -> sentences of the first and of the second language."""
 
+_TABLES = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".arrow": "parquet",
+    ".tmx": "tmx",
+    ".xlf": "xliff",
+    ".xliff": "xliff",
+}
+"""Ending -> reader of files whose columns, fields or units say their language."""
 _INSPECTED = 200
 """Lines from which columns of ids are recognized."""
 _ID = re.compile(r"(?=.*\d)[\w.:#/-]+( \d+[:.]\d+)?")
@@ -41,7 +57,7 @@ def read_pairs(
     languages: Collection[str] | None = None,
     note: Callable[[str], None] | None = None,
 ) -> PairsByName:
-    """The first `limit` translation pairs of TSV files, `en-de.tsv` or `en-de=FILE`.
+    """The first `limit` translation pairs of files, `en-de.tsv` or `en-de=FILE`.
 
     `languages` select the files, as they select splits; `note` is called with a sentence about
     columns of ids and about lines that are left out.
@@ -61,10 +77,15 @@ def read_pairs(
                 f"{file}: another file is of {name} too. Score one of them alone, with another "
                 "file for --out."
             )
-        first, second, skipped = _read(file, pair_reader(file, note), limit)
+        table = _table(file)
+        reader: Reader = (
+            reader_for(table, {}, name.split("-"), str(file)) if table else pair_reader(file, note)
+        )
+        first, second, skipped = _read(file, reader, limit)
         if not first:
             raise CorpusError(
-                f"{file} has no pair of sentences (two columns, a tab between)"
+                f"{file} has no pair of sentences "
+                f"({f'in {name}' if table else 'two columns, a tab between'})"
                 f"{f': {_counts(skipped)}' if skipped else ''}."
             )
         if skipped and note is not None:
@@ -83,6 +104,12 @@ def pair_and_file(given: Path) -> tuple[str | None, Path]:
     if equals and file and not given.exists() and (named := canonical_pair(languages)):
         return named, Path(file)
     return canonical_pair(given.name.split(".")[0]), given
+
+
+def _table(file: Path) -> str | None:
+    """The reader of a file by its ending; None for lines with tabs."""
+    endings = [suffix.lower() for suffix in file.suffixes if suffix.lower() not in COMPRESSED]
+    return _TABLES.get(endings[-1]) if endings else None
 
 
 def _counts(skipped: Counter[str]) -> str:
@@ -119,12 +146,12 @@ def _are_ids(cells: Sequence[str]) -> bool:
     return matching >= _MOST * len(cells) and len(set(cells)) >= _MOST * len(cells)
 
 
-def _read(file: Path, reader: TsvReader, limit: int) -> tuple[list[str], list[str], Counter[str]]:
+def _read(file: Path, reader: Reader, limit: int) -> tuple[list[str], list[str], Counter[str]]:
     skipped = Counter[str]()
     found: dict[tuple[str, str], None] = {}
     for record in reader.read([file]):
         if not isinstance(record, Record):
-            skipped[record.reason] += 1
+            skipped[record.reason] += record.reason != "header"
             continue
         first, second = record.texts[:2]
         if is_identical(SentencePair(first=first, second=second)):
@@ -135,4 +162,4 @@ def _read(file: Path, reader: TsvReader, limit: int) -> tuple[list[str], list[st
             found[first, second] = None
         if len(found) == limit:
             break
-    return [first for first, _ in found], [second for _, second in found], skipped
+    return [first for first, _ in found], [second for _, second in found], +skipped

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isoglot.corpus.reading.files import read_lines, require_file
+from isoglot.corpus.reading.text import require_lines
 from isoglot.corpus.storage.manifest import TokenizerStats
 from isoglot.corpus.tokenization.pretokenization import Pretokenizer
 from isoglot.errors import CorpusError
@@ -67,6 +68,7 @@ def text_files(given: Sequence[str]) -> dict[str, Path]:
             )
         file, language = Path(path).expanduser(), canonical(code)
         require_file(file)
+        require_lines(file, "a sentence or paragraph")
         if language in found:
             raise CorpusError(
                 f"{text}: {found[language]} is of {language} too. Give one file for a language."

@@ -28,7 +28,7 @@ _NAME = re.compile(
     r"hf:(?P<repo>[\w-][\w.-]*/[\w-][\w.-]*)(@(?P<revision>[\w.-]+))?"
     r"(:(?P<config>[\w.+-]+))?(:(?P<split>[\w.+-]+))?"
 )
-_DATA = (".parquet", ".jsonl", ".ndjson", ".txt", ".tsv", ".json")
+_DATA = (".parquet", ".jsonl", ".ndjson", ".txt", ".tsv", ".csv", ".json")
 _COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 _SPLITS = ("train", "validation", "valid", "dev", "test")
 _NOT_DATA = ("dataset_info", "dataset_infos", "readme", "license", "requirements")
@@ -147,6 +147,8 @@ def choose_files(
             f"{name}: has no files of text ({', '.join(_DATA)}); a script makes its data, which is "
             "not run. Look for a copy in Parquet, or download it by hand."
         )
+    # tables of labels or of numbers may lie beside data in another format
+    files = [one for one in files if ".csv" not in PurePosixPath(one[0]).suffixes] or files
     configs = sorted({found for path, _ in files if (found := _config(path))})
     if config is None and language is not None and len(configs) > 1:
         named = [one for one in configs if canonical(one.rpartition(".")[2]) == canonical(language)]

@@ -207,6 +207,7 @@ _FORMATS = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
     ".tsv": "tsv",
+    ".csv": "csv",
     ".tmx": "tmx",
     ".xlf": "xliff",
     ".xliff": "xliff",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from isoglot.corpus.reading.files import read_lines
 from isoglot.corpus.reading.reader import Skipped
+from isoglot.corpus.reading.text import require_lines
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def read_sentences(source: str | Path | Sequence[str], name: str) -> Sentences:
     """
     if isinstance(source, str | Path):
         name = str(source)
+        require_lines(Path(source), "a sentence")
         lines: Iterable[str | Skipped] = read_lines(Path(source))
     else:
         lines = source

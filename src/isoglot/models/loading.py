@@ -165,7 +165,9 @@ def check_vocabulary_size(name: str, of_model: int, of_tokenizer: int | None) ->
     if of_tokenizer is not None and of_model < of_tokenizer:
         raise ModelError(
             f"{name} has {of_model} embeddings and the tokenizer {of_tokenizer} tokens. Use the "
-            "model's own tokenizer (a corpus: prepare it with that), or transplant the model first."
+            "model's own tokenizer (a corpus: prepare it with that), or transplant the model "
+            "first. If tokens were added to its tokenizer, call "
+            f"model.resize_token_embeddings({of_tokenizer}) and save the model again."
         )
 
 

@@ -14,7 +14,7 @@ import torch
 
 from isoglot.errors import ModelError
 from isoglot.models.finite import is_finite
-from isoglot.models.loading import PackingError
+from isoglot.models.loading import SUPPORTED_MODELS, PackingError
 from isoglot.types import MaskRule, Rows
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def check_packing(encoder: Encoder, name: str) -> None:
                 raise
             raise PackingError(
                 f"{name}, a {encoder.model.config.model_type} model, cannot run packed rows with "
-                f"an LM head at target positions ({type(error).__name__}: {error}). Choose another "
-                "model."
+                f"an LM head at target positions ({type(error).__name__}: {error}). "
+                f"{SUPPORTED_MODELS}"
             ) from error
     finally:
         encoder.train(training)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import json
 import struct
@@ -124,6 +125,10 @@ def files(tmp_path_factory) -> Path:
     (folder / "de.jsonl").write_text("\n".join([*rows, "no object", "", *rows[:9]]))
     pairs = list(zip(lines("en", 150, seed=2), lines("de", 150, seed=2), strict=True))
     (folder / "pairs.tsv").write_text("one\tother\n" + "".join(f"{a}\t{b}\n" for a, b in pairs))
+    with (folder / "quoted.csv").open("w", newline="") as file:
+        csv.writer(file, delimiter=";").writerows(
+            [("text", "n"), *((f"{a}\n{b}", n) for n, (a, b) in enumerate(pairs))]
+        )
     for column, language in enumerate(("en", "de")):
         text = "".join(f"{pair[column]}\n" for pair in pairs)
         (folder / f"moses.{language}").write_text(text * 2)
@@ -144,6 +149,7 @@ def prepared(files: Path, out: Path, tokenizer: Path, **more: object) -> dict[st
                 options={"header": True},
                 files={"en-de": ("pairs.tsv",)},
             ),
+            "csv": SourceConfig(format="csv", files={"en": ("quoted.csv",)}),
             "moses": SourceConfig(
                 kind="pairs", format="moses", files={"en-de": ("moses.en", "moses.de")}
             ),

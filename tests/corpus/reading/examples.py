@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from html import escape
 
 import pyarrow as pa
@@ -27,9 +29,10 @@ class Example:
     """Lines (sentences, units) of a file's bytes."""
     languages: tuple[str, ...] = ("en", "de")
     suffix: str = ".txt"
+    options: Mapping[str, str | int | bool] = field(default_factory=dict)
 
     def reader(self, name: str) -> Reader:
-        return reader_for(name, {}, self.languages, "sources.example")
+        return reader_for(name, self.options, self.languages, "sources.example")
 
 
 def lines(data: bytes) -> int:
@@ -62,6 +65,39 @@ def json_lines(pairs: list[Pair]) -> list[bytes]:
 
 def tsv(pairs: list[Pair]) -> list[bytes]:
     return ["".join(f"{one}\t{other}\n" for one, other in pairs).encode()]
+
+
+def comma_separated(pairs: list[Pair]) -> list[bytes]:
+    sink = io.StringIO()
+    csv.writer(sink, quoting=csv.QUOTE_ALL).writerows(pairs)
+    return [sink.getvalue().encode()]
+
+
+def rows(data: bytes) -> int:
+    """Rows of CSV: as few lines as Python's reader takes for one, or one that it refuses."""
+    found = data.removeprefix(b"\xef\xbb\xbf").splitlines()
+    lines = [line.decode(errors="ignore") if decodes(line) else "" for line in found]
+    number = 0
+    while lines:
+        for taken in range(1, len(lines) + 1):
+            try:
+                list(csv.reader([f"{line}\n" for line in lines[:taken]], strict=True))
+            except csv.Error as error:
+                if "unexpected end" not in str(error):
+                    break
+            else:
+                break
+        number += 1
+        del lines[:taken]
+    return number
+
+
+def decodes(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def moses(pairs: list[Pair]) -> list[bytes]:
@@ -131,6 +167,12 @@ EXAMPLES = {
     "conllu": Example(conllu, sentences, ("en",), ".conllu"),
     "moses": Example(moses, lines),
     "tsv": Example(tsv, lines),
+    "csv": Example(
+        comma_separated,
+        rows,
+        suffix=".csv",
+        options={"first": 1, "second": 2, "header": False, "delimiter": ","},
+    ),
     "keyed": Example(keyed, lines),
     "comparable": Example(comparable, lines),
     "tmx": Example(tmx, units("<tu>")),

@@ -42,6 +42,7 @@ def _good() -> dict[str, bytes]:
     return {
         "lines": b"one\ntwo\n\nthree\n",
         "tsv": b"one\teins\ntwo\tzwei\n",
+        "csv": b'text,en,de\n"one, two",a,"b ""c"""\n',
         "jsonl": b'{"text": "one", "en": "a", "de": "b", "id": "1"}\n' * 3,
         "conllu": b"# text = one\n1\tone\n\n# text = two\n1\ttwo\n\n",
         "tmx": XML.encode(),

@@ -127,7 +127,7 @@ def test_damaged_files_are_read_or_refused(name, tmp_path_factory, data):
     found, message = read_or_refused(example.reader(name), files)
     if message:
         assert str(files[0]) in message
-        assert name in ("tmx", "xliff", "parquet", "datasets", "moses")
+        assert name in ("csv", "tmx", "xliff", "parquet", "datasets", "moses")
         if name == "moses":
             numbers = [f"{example.items(content):,}" for content in contents]
             assert f"has {numbers[0]} lines" in message

@@ -6,8 +6,9 @@ A reader of your own package is named by its import path: `format: package.modul
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
+from isoglot.corpus.reading.csv_table import CsvReader
 from isoglot.corpus.reading.parallel import ComparableReader, KeyedReader, MosesReader, TsvReader
 from isoglot.corpus.reading.parquet import DatasetsReader, ParquetReader
 from isoglot.corpus.reading.reader import Reader
@@ -28,6 +29,7 @@ READERS: tuple[type[Reader], ...] = (
     ConlluReader,
     MosesReader,
     TsvReader,
+    CsvReader,
     KeyedReader,
     TmxReader,
     XliffReader,
@@ -65,8 +67,8 @@ def reader_for(
         raise RecipeError(f"{where}.options: {error}.") from None
 
 
-def options_of(reader: type[Reader]) -> dict[str, type]:
-    """The options of a format, and the type of each."""
+def options_of(reader: type[Reader]) -> dict[str, Any]:
+    """The options of a format, and the type of each, or a union of types."""
     hints = get_type_hints(reader)
     return {field.name: hints[field.name] for field in fields(reader) if field.name != "languages"}
 
@@ -77,7 +79,7 @@ def _check_options(reader: type[Reader], options: Mapping[str, Option], where: s
         if name not in known:
             hint = nearest(name, known) if known else "it has none."
             raise RecipeError(f"{where}.options.{name}: {reader.name!r} has no such option; {hint}")
-        if type(value) is not known[name]:
-            raise RecipeError(
-                f"{where}.options.{name}: expected {_KINDS[known[name]]}, got {value!r}."
-            )
+        kinds = get_args(known[name]) or (known[name],)
+        if type(value) not in kinds:
+            expected = " or ".join(_KINDS[kind] for kind in kinds)
+            raise RecipeError(f"{where}.options.{name}: expected {expected}, got {value!r}.")

@@ -8,13 +8,43 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from isoglot.corpus.reading.files import read_lines, read_objects, shown_object, text_at
+from isoglot.corpus.reading.line_ranges import COMPRESSED
 from isoglot.corpus.reading.reader import LineReader, Reader, Record, Skipped
+from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from isoglot.corpus.reading.line_ranges import LineRange
+
+
+_NO_LINES = {
+    ".csv": "CSV",
+    ".json": "JSON",
+    ".jsonl": "JSON lines",
+    ".ndjson": "JSON lines",
+    ".parquet": "Parquet",
+    ".arrow": "Arrow",
+    ".feather": "Arrow",
+    ".conllu": "CoNLL-U",
+    ".tmx": "TMX",
+    ".xlf": "XLIFF",
+    ".xliff": "XLIFF",
+}
+
+
+def require_lines(path: Path, content: str) -> None:
+    """Raises a `CorpusError` for a file whose ending says that it has no plain lines.
+
+    For commands that read lines alone; `content` is what they expect on each of them.
+    """
+    endings = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSED]
+    if endings and (kind := _NO_LINES.get(endings[-1])):
+        raise CorpusError(
+            f"{path}: is {kind} by its ending, which `isoglot adapt` and `isoglot prepare` read, "
+            f"and this command does not. Write plain lines to a .txt file, {content} on each."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,7 +176,8 @@ def derive_vocabulary(tokenizer: Any, folder: Path) -> Vocabulary:
         name = missing[0].split(" ")[0]
         raise CorpusError(
             f"{folder}: its tokenizer has no {' and no '.join(missing)} token. Add it with "
-            f"tokenizer.add_special_tokens({{'{name}_token': ...}}) and save the tokenizer again."
+            f"tokenizer.add_special_tokens({{'{name}_token': ...}}) and save the tokenizer again; "
+            "its model needs model.resize_token_embeddings(len(tokenizer)) before it is saved."
         )
     cls, sep, pad, mask = (index for index in ids.values() if index is not None)
     added = tokenizer.added_tokens_decoder.items()
