@@ -68,3 +68,18 @@ def test_sizes_of_downloads():
     with StageProgress(Console(file=out, force_terminal=True, width=120), size=True) as progress:
         progress("a.zip", 10**9, 3 * 10**9)
     assert "1.0/3.0 GB" in out.getvalue()
+
+
+def test_a_stage_that_begins_again_has_its_own_time():
+    """A study scores the same task for each of its runs, with training between."""
+    now = 0.0
+    out = io.StringIO()
+    with StageProgress(Console(file=out), clock=lambda: now) as progress:
+        for done in range(3):
+            progress("tatoeba", done, 2)
+        now = 1000.0
+        progress("tatoeba", 0, 2)
+        now = 1020.0
+        progress("tatoeba", 1, 2)
+    assert out.getvalue().count("tatoeba ...") == 2
+    assert "1 of 2 (50 %), 0.05/s, 20 s left" in out.getvalue()

@@ -259,6 +259,30 @@ def test_results_go_to_a_file_to_a_folder_or_to_the_run(tmp_path, monkeypatch):
         results_file(None, model)
 
 
+def test_models_inside_runs_and_fine_tuned_models_have_results_of_their_own(tmp_path, monkeypatch):
+    """Every run has an exports/step-..., and every fine-tuned model an encoder/."""
+    monkeypatch.chdir(tmp_path)
+    files = ("runs/a/recipe.yaml", "adapted/adapt.yaml", "tuned/x-seed-0/finetune.json")
+    for file in files:
+        Path(file).parent.mkdir(parents=True)
+        Path(file).write_text("{}")
+    expected = {
+        "runs/a/exports/step-00000200": "a-step-00000200",
+        "runs/a/exports/step-00000200/model": "a-step-00000200",
+        "runs/a/intermediate/step-100": "a-step-100",
+        "runs/a/languages/de": "a-de",
+        "runs/a/sentence-transformers": "a-sentence-transformers",
+        "adapted/model": "adapted",
+        "adapted/sentence-transformers": "adapted-sentence-transformers",
+        "tuned/x-seed-0": "x-seed-0",
+        "tuned/x-seed-0/encoder": "x-seed-0-encoder",
+        "models/encoder": "encoder",
+    }
+    for name, found in expected.items():
+        Path(name).mkdir(parents=True, exist_ok=True)
+        assert results_file(None, Path(name)) == Path("results", found, "results.json"), name
+
+
 def test_visualizations_of_two_models_do_not_overwrite_each_other(isoglot, model, workdir):
     pairs = zip(words("aa")[:9], words("bb")[:9], strict=True)
     rows = "\n".join(f"{a} {b}\t{b} {a} {a}" for a, b in pairs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
@@ -34,6 +35,11 @@ def test_scores_averages_and_the_rule_are_written_down(isoglot, encoder):
     assert re.search(by_language, said.out, flags=re.MULTILINE)
     results = json.loads(Path("results/encoder/results.json").read_text(encoding="utf-8"))
     assert {score["selection"] for score in results["scores"]} == {"all-dev"}
+    chances = [score["chance"] for score in results["scores"] if score["metric"] == "accuracy"]
+    row = next(
+        line for line in said.out.splitlines() if re.match(r"testbed-pos .* accuracy +\d", line)
+    )
+    assert f"  {100 * fmean(chances):.1f} " in row, "the mean share of the most frequent tag"
     assert {(s["language"], s["seed"]) for s in results["scores"]} == {
         (code, seed) for code in ("en", "sw") for seed in (0, 1)
     }
@@ -120,7 +126,8 @@ def test_evaluate_has_what_its_messages_advise(isoglot, encoder):
         (["--scenario", "zeroshot"], "did you mean 'zero-shot'"),
         (["--selection", "best"], "known: all-dev, last, source-dev"),
         (["--train-on", "xnly"], "did you mean 'xnli'"),
-        (["--source", "eo"], "no training data in 'eo'"),
+        (["--source", "eo"], "no training data in 'eo': it has training data in"),
+        (["--source", "eo"], "Name one of them with --source"),
         (["--languages", "eo"], "nothing to score in eo"),
         (["--languages", "sw,xx"], "'xx' is the code of no language"),
         (["--train-languages", "en"], "only with the scenario translate-train-all or pooled"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from dataclasses import replace
 from functools import partial
@@ -23,6 +24,7 @@ from isoglot.explore.mistake_files import read_predictions
 from isoglot.models import objective_heads
 from isoglot.pretraining.config import StageConfig
 from isoglot.pretraining.run import pretrain
+from isoglot.tasks import find_task
 from isoglot.tasks.base import data_folders
 from tests.pretraining import driver
 
@@ -158,6 +160,28 @@ def test_predictions_are_the_nearest_descriptions(trained, task, tmp_path):
     assert {task} == {name for name, _ in found}
 
 
+@pytest.mark.parametrize("task", ["entity-linking", "object-entailment"])
+def test_a_limit_leaves_all_candidates(trained, task):
+    """A score among fewer descriptions would be higher without a better model."""
+    part = next(one for one in find_task(task).splits_in(trained / "eval"))
+    examples = find_task(task).read(part)
+    few = find_task(task).limited(examples, 3)
+    asked = [one for one in few if one.text]
+    assert len(asked) == 3
+    assert set(asked) <= set(examples)
+    assert [(e.entity, e.description) for e in few] == [(e.entity, e.description) for e in examples]
+    assert find_task(task).limited(examples, None) == examples
+    found = evaluate_tasks(
+        trained / "run/model",
+        [task],
+        data_folders(trained / "eval"),
+        FeatureConfig(limit=1),
+        out=None,
+        languages=[part.language],
+    )
+    assert {score.count for score in found.scores} == {1}
+
+
 def test_without_heads_the_last_layer_stands_for_them(trained, tmp_path):
     shutil.copytree(trained / "run/model", tmp_path / "run/model")
     shutil.copytree(trained / "eval", tmp_path / "eval")
@@ -188,3 +212,14 @@ def test_a_long_context_is_cut_around_its_name():
         assert (cut[0], cut[-1], cut[place]) == (0, 99, site)
         assert cut[1:-1] == list(range(cut[1], cut[1] + 18))
     assert _window(ids, 7, 100) == (ids, 7)
+
+
+def test_a_long_context_is_cut_without_a_warning(trained, tmp_path, caplog):
+    file = tmp_path / "entity-linking/aa-bb.jsonl"
+    file.parent.mkdir()
+    row = {"entity": "Q1", "description": "x", "text": "y " * 2000, "start": 0, "end": 1}
+    file.write_text(json.dumps(row) + "\n" + json.dumps({"entity": "Q2", "description": "z"}))
+    logging.getLogger("transformers").addHandler(caplog.handler)
+    evaluate(trained / "run", "entity-linking", tmp_path)
+    logging.getLogger("transformers").removeHandler(caplog.handler)
+    assert "longer than" not in caplog.text

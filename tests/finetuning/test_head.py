@@ -5,10 +5,16 @@ from pathlib import Path
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
+from transformers import (
+    EuroBertConfig,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
 
 from isoglot.errors import ModelError
 from isoglot.finetuning.classification import SequenceClassificationHead
+from isoglot.finetuning.question_answering import QuestionAnsweringHead
 from isoglot.finetuning.tagging import TokenClassificationHead
 from isoglot.tasks.examples import LabeledText, TaggedSentence
 
@@ -83,3 +89,10 @@ def test_an_encoder_without_its_weights_is_refused(folder, settings, tmp_path):
     save_file(kept, broken / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(ModelError, match=r"lacks weights of the encoder \(roberta.encoder.layer.1"):
         SequenceClassificationHead(broken, settings, ["x", "y"]).load_model()
+
+
+def test_an_architecture_without_the_head_is_refused_before_training(tmp_path):
+    EuroBertConfig().save_pretrained(tmp_path)
+    SequenceClassificationHead.check_architecture(tmp_path, "text-classification")
+    with pytest.raises(ModelError, match="no head for question-answering on a model of type euro"):
+        QuestionAnsweringHead.check_architecture(tmp_path, "question-answering")

@@ -93,3 +93,8 @@ def test_an_unknown_setting_names_the_nearest():
 def test_an_unknown_protocol_names_the_nearest():
     with pytest.raises(RecipeError, match="did you mean 'xtreme'"):
         find_protocol("xtrem")
+
+
+def test_sources_are_named_as_languages_are():
+    request = build_request("zero-shot", ("swahili", "hau", "ga"), None, None, "xtreme", {}, None)
+    assert request.scenario.sources == ("sw", "ha", "ga"), "ga is Irish, not the language Ga"

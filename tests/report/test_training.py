@@ -51,3 +51,22 @@ def test_a_metric_of_one_moment_is_no_curve(run):
     assert list(figures) == ["mlm/loss", "tokens_per_second"]
     assert 'class="line k3"' in figures["mlm/loss"]
     assert training_table({}) is None
+
+
+def test_shares_are_percent(run):
+    """A retrieval of 1 % was printed as 0.0 in a table with one decimal."""
+    last = {
+        "step": 3,
+        "valid/parallel/mean/retrieval": 0.013,
+        "valid/entity/mean/accuracy": 0.5,
+        "valid/entity/mean/chance": 0.02,
+    }
+    folder = run("a", [*steps([90, 80, 100]), last])
+    table = training_table(read_runs(group_by_name([parse_named_folder(str(folder))])))
+    assert table is not None
+    ((_, numbers),) = table.rows
+    shown = {c.note: n.value for c, n in zip(table.columns, numbers, strict=True)}
+    assert shown["held-out retrieval, %"] == pytest.approx(1.3)
+    assert shown["held-out accuracy, %"] == pytest.approx(50)
+    assert shown["held-out chance, %"] == pytest.approx(2)
+    assert shown["held-out perplexity"] == 7

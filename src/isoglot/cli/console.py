@@ -111,6 +111,7 @@ class StageProgress:
         self._tasks: dict[str, TaskID] = {}
         self._clock = clock
         self._started: dict[str, tuple[float, int]] = {}
+        self._done: dict[str, int] = {}
         self._last_line = clock()
         self._current: tuple[str, int, int | None] | None = None
         self._lock, self._over = threading.RLock(), threading.Event()
@@ -131,8 +132,12 @@ class StageProgress:
     def __call__(self, stage: str, done: int, total: int | None) -> None:
         """Report that `done` of `total` units of a stage are finished."""
         with self._lock:
-            if stage not in self._tasks:
-                self._tasks[stage] = self._bars.add_task(stage, total=total)
+            # a study reports the same stage for each of its runs
+            begins = stage not in self._tasks or done < self._done[stage]
+            self._done[stage] = done
+            if begins:
+                if stage not in self._tasks:
+                    self._tasks[stage] = self._bars.add_task(stage, total=total)
                 self._started[stage] = self._clock(), done
                 if not self._console.is_terminal:
                     self._print(f"{stage} ...")

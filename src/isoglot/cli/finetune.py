@@ -13,9 +13,11 @@ from isoglot.cli.fetch import fetch_missing
 from isoglot.cli.outputs import output_file_or_folder, output_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from isoglot.averaging import Average
     from isoglot.finetuning.settings import FinetuneRequest
-    from isoglot.results import Results
+    from isoglot.results import Results, Score
     from isoglot.tasks.base import DataFolders
 
 _EXAMPLE = r"""
@@ -172,13 +174,15 @@ def _print_averages(results: Results, names: list[str]) -> None:
                 average.metric,
                 f"{100 * average.mean:.1f}{sd}",
                 _interval(average),
+                _chance(average, shown),
                 "" if average.gap is None else f"{100 * average.gap:.1f}",
                 str(len(average.languages)),
                 "1" if average.sd is None else f"{len(average.seeds)} (best: {average.best_seed})",
             ]
         )
     headings = [
-        *("task", "scenario", "metric", "average", "95 %", "transfer gap", "languages", "seeds")
+        *("task", "scenario", "metric", "average", "95 %", "chance", "transfer gap"),
+        *("languages", "seeds"),
     ]
     print_table(headings, rows)
     first = {task.name: task.metrics[0].name for task in map(find_task, names)}
@@ -198,3 +202,16 @@ def _interval(average: Average) -> str:
         return ""
     low, high = average.interval
     return f"{100 * low:.1f} to {100 * high:.1f}"
+
+
+def _chance(average: Average, scores: Iterable[Score]) -> str:
+    """The mean share of each language's most frequent answer; empty where it is unknown."""
+    found = [
+        score.chance
+        for score in scores
+        if score.chance is not None
+        and score.language in average.languages
+        and (score.task, score.version, score.scenario, score.metric)
+        == (average.task, average.version, average.scenario, average.metric)
+    ]
+    return f"{100 * fmean(found):.1f}" if found else ""

@@ -116,7 +116,7 @@ def results_file(out: Path | None, model: Path) -> Path:
     """
     if out is None:
         run = model.parent if model.name == "model" and is_run(model.parent) else model
-        name = _named_folder(model).name if model.exists() else model  # a name on the hub
+        name = _results_name(model) if model.exists() else model  # a name on the hub
         out = run if is_run(run) else Path("results", name)
         file = out / "results.json"
     elif out.is_file() or out.suffix == ".json":
@@ -126,11 +126,29 @@ def results_file(out: Path | None, model: Path) -> Path:
     return check_output(file, "file", "--out")
 
 
-def _named_folder(model: Path) -> Path:
-    """The folder by which a model is called: `adapted` for adapted/model."""
+_OWNER_FILES = ("adapt.yaml", "finetune.json")
+"""Files of folders in which commands write models, besides runs."""
+_UNNAMED = ("model", "exports", "intermediate", "languages")
+"""Folders in them that do not tell models apart."""
+
+
+def _results_name(model: Path) -> str:
+    """The name of the results of a model: `adapted` for adapted/model.
+
+    A model that a command wrote inside a run, a folder of `adapt` or a fine-tuned model is named
+    after both, as others have parts of the same names: `mine-step-00000200` for
+    runs/mine/exports/step-00000200.
+    """
     folder = model.resolve()
-    inside = folder.name == "model" and folder.parent not in (Path.cwd(), Path(folder.anchor))
-    return folder.parent if inside else folder
+    for owner in list(folder.parents)[:3]:
+        if is_run(owner) or any((owner / name).is_file() for name in _OWNER_FILES):
+            inside = folder.relative_to(owner).parts
+            return "-".join([owner.name, *(part for part in inside if part not in _UNNAMED)])
+    inside_another = folder.name == "model" and folder.parent not in (
+        Path.cwd(),
+        Path(folder.anchor),
+    )
+    return folder.parent.name if inside_another else folder.name
 
 
 def is_run(folder: Path) -> bool:

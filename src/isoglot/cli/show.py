@@ -245,7 +245,7 @@ def _print_corpus(corpus: Corpus, *, alphas: Sequence[float], samples: int) -> N
         ),
     )
     if (corpus.folder / FOLDER / MANIFEST).is_file():
-        print("\nKnowledge of entities, from Wikipedia and Wikidata:\n")
+        print("\nKnowledge: entities, their descriptions and mentions, and facts:\n")
         show_knowledge(corpus.knowledge, alphas=alphas)
     if samples > 0:
         print("\nSample training lines, decoded from their token ids:\n")

@@ -14,7 +14,7 @@ from isoglot.intervals import Measured, measure, to_score
 from isoglot.languages import language_sides
 from isoglot.models.objective_heads import ObjectiveHead
 from isoglot.results import Score
-from isoglot.tasks.base import DataFolders, Task, TaskSplit, name_folders, subsample
+from isoglot.tasks.base import DataFolders, Task, TaskSplit, name_folders
 from isoglot.tasks.language_sets import expand_languages, is_selected
 from isoglot.tasks.pretokenized import pretokenize_examples
 from isoglot.tasks.unread import missing_note
@@ -79,7 +79,7 @@ class ScoringJob:
         """At most `limit` examples of the split."""
         if self.loaded is not None:
             return list(self.loaded)
-        return subsample(self.read(self.split), self.settings.limit)
+        return self.task.limited(self.read(self.split), self.settings.limit)
 
     def read(self, split: TaskSplit) -> list[Any]:
         """The examples of a split, their texts pretokenized as the model's training text was."""

@@ -176,7 +176,8 @@ class _Linking:
         if example.relation is not None:
             return self._ids(example.text), 0
         tokenizer = self.job.tokenizer
-        encoded = tokenizer(example.text, return_offsets_mapping=True)
+        # a long text is cut around its name later: `verbose` would warn of its length
+        encoded = tokenizer(example.text, return_offsets_mapping=True, verbose=False)
         ids: list[int] = encoded["input_ids"]
         span = token_span(encoded["offset_mapping"], example.start, example.end)
         if span is None or tokenizer.mask_token_id is None:

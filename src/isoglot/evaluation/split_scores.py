@@ -26,7 +26,6 @@ from isoglot.model_results import (
     scored_data,
 )
 from isoglot.models import objective_heads
-from isoglot.tasks.base import subsample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +84,7 @@ class SplitScorer:
     def score(self, task: Task[Any, Any], split: TaskSplit) -> None:
         """Add the scores of a split, unless there are scores of the same data."""
         examples = read_split(task, split, self._pretokenization)
-        examples = subsample(examples, self._settings.limit)
+        examples = task.limited(examples, self._settings.limit)
         dev = self._dev_split(task, split)
         of_dev = [] if dev is None else read_split(task, dev, self._pretokenization)
         data = hash_examples(examples, of_dev)

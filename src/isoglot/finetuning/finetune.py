@@ -149,6 +149,8 @@ def finetune_tasks(
     train_task = None if train_on is None else find_task(train_on)
     # every error in files and options is reported before the first training
     plans = [FinetunePlan(find_task(name), data, request, train_task) for name in tasks]
+    for kind in dict.fromkeys(plan.task.kind for plan in plans):
+        HEADS[kind].check_architecture(folder, kind)
     for task in {plan.task.name: plan.task for plan in plans}.values():
         if note is not None and (unread := unread_note(task, data)):
             note(unread)

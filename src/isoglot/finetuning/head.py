@@ -93,6 +93,18 @@ class TaskHead(ABC, Generic[E, P]):
             )
         self.max_length = settings.max_length if limit is None else min(limit, settings.max_length)
 
+    @classmethod
+    def check_architecture(cls, folder: Path, kind: str) -> None:
+        """Refuse a folder of an architecture that transformers has no such head for."""
+        config = load_config(str(folder))
+        check_is_encoder(str(folder), config)
+        if type(config) not in cls.auto_class._model_mapping:  # noqa: SLF001 (no public table)
+            raise ModelError(
+                f"{folder}: transformers has no head for {kind} on a model of type "
+                f"{config.model_type} ({cls.auto_class.__name__}). Leave tasks of this kind out, "
+                "or take another encoder."
+            )
+
     @property
     def model_class(self) -> Any:
         """The Auto class that the settings ask for."""

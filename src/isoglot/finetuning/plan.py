@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from isoglot.errors import CorpusError, IsoglotError, nearest, require
+from isoglot.errors import CorpusError, IsoglotError, require
 from isoglot.finetuning.protocols import settings_for
 from isoglot.finetuning.settings import FROM_SOURCE, MULTILINGUAL, TRANSLATED
 from isoglot.languages import find, is_pair
@@ -217,7 +217,9 @@ def training_specs(
             code = find(source, train_languages)
             if code is None:
                 raise CorpusError(
-                    f"{task} has no training data in {source!r}; {nearest(source, train_languages)}"
+                    f"{task} has no training data in {source!r}: it has training data in "
+                    f"{', '.join(train_languages)}. Name one of them with --source, or another "
+                    "task to train on with --train-on."
                 )
             trainings.append((f"zero-shot from {code}", (code,), targets))
     elif scenario.name in MULTILINGUAL:

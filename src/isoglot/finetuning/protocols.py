@@ -20,7 +20,7 @@ from isoglot.finetuning.settings import (
     ScenarioConfig,
 )
 from isoglot.languages import canonical
-from isoglot.tasks.language_sets import expand_languages
+from isoglot.tasks.language_sets import expand_languages, language_code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -265,7 +265,7 @@ def build_request(
     return FinetuneRequest(
         scenario=ScenarioConfig(
             name=scenario,
-            sources=tuple(dict.fromkeys(map(canonical, sources))),
+            sources=tuple(dict.fromkeys(language_code(one) or canonical(one) for one in sources)),
             targets=None if languages is None else expand_languages(languages),
             train_languages=None if train_languages is None else expand_languages(train_languages),
         ),

@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from isoglot import yaml_text
+from isoglot.pretraining.monitoring.heldout_scores import SHARES
 from isoglot.report.chart import Chart, chart_svg
 from isoglot.report.inputs import ReportError
 from isoglot.report.metrics import (
@@ -129,7 +130,10 @@ def training_table(runs: Mapping[str, Sequence[TrainingRun]]) -> Table | None:
         Heading(text="speed", note="thousand tokens/s"),
     ]
     heads += [
-        Heading(text=name.split("/")[1], note=f"held-out {name.rpartition('/')[2]}")
+        Heading(
+            text=name.split("/")[1],
+            note=f"held-out {name.rpartition('/')[2]}{', %' if _is_share(name) else ''}",
+        )
         for name in heldout
     ]
     return Table(
@@ -153,6 +157,11 @@ def _metric_names(runs: Mapping[str, Sequence[TrainingRun]]) -> list[str]:
 
 def _heldout_means(names: Sequence[str]) -> list[str]:
     return [name for name in names if name.startswith("valid/") and "/mean/" in name]
+
+
+def _is_share(metric: str) -> bool:
+    """Whether a metric is a share, which one decimal would round to 0 or 1."""
+    return metric.rpartition("/")[2] in SHARES
 
 
 _UNITS = {1.0: "", 1e3: "thousands", 1e6: "millions"}
@@ -187,7 +196,11 @@ def _numbers(
         ],
     ]
     columns += [
-        [points[-1].value for run in group if (points := run.metrics.series(name))]
+        [
+            points[-1].value * (100 if _is_share(name) else 1)
+            for run in group
+            if (points := run.metrics.series(name))
+        ]
         for name in heldout
     ]
     note = "" if len(group) == 1 else f"mean of {len(group)} runs"

@@ -122,6 +122,10 @@ class Task(ABC, Generic[E, P]):
     ) -> dict[str, float]:
         """The value of each metric, as the official script computes it."""
 
+    def limited(self, examples: list[E], limit: int | None) -> list[E]:
+        """The examples of a split, of which at most `limit` are scored."""
+        return subsample(examples, limit)
+
     def splits_in(self, data: DataFolders) -> list[TaskSplit]:
         """The languages and splits of all data folders; a folder that is missing is refused."""
         found: dict[tuple[str, Split], TaskSplit] = {}

@@ -56,17 +56,22 @@ def expand_languages(names: Iterable[str]) -> tuple[str, ...]:
     """
     codes: dict[str, None] = {}
     for name in (name.strip() for name in names):
-        code = canonical_name(name)
-        parts = code.split("-")
-        is_code = all(
-            is_language(one) and len(one.partition("_")[0]) <= _MAX_CODE_LENGTH for one in parts
-        )
-        found = code if is_code else code_of_name(name)
+        found = language_code(name)
         if found is None or name in LANGUAGE_SETS:
             codes |= dict.fromkeys(language_set(name))
         else:
             codes[found] = None
     return tuple(codes)
+
+
+def language_code(name: str) -> str | None:
+    """The code of a language or a pair in any spelling (`swa`, `swahili`); None for others."""
+    code = canonical_name(name)
+    is_code = all(
+        is_language(one) and len(one.partition("_")[0]) <= _MAX_CODE_LENGTH
+        for one in code.split("-")
+    )
+    return code if is_code else code_of_name(name)
 
 
 def languages_with_data(tasks: Sequence[Task[Any, Any]], data: DataFolders) -> set[str]:

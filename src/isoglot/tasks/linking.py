@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from typing_extensions import override
 
 from isoglot import json_text
-from isoglot.tasks.base import Metric, TaskSplit
+from isoglot.tasks.base import Metric, TaskSplit, subsample
 from isoglot.tasks.data_files import file_error, numbered_lines
 from isoglot.tasks.examples import EntityQuery
 from isoglot.tasks.layouts import FileTask, Layout
@@ -72,6 +72,18 @@ class LinkingTask(FileTask[EntityQuery, float]):
             return None if isinstance(example.relation, int) else "has no relation."
         inside = 0 <= example.start < example.end <= len(example.text)
         return None if inside else "has a start and end that are not inside its text."
+
+    @override
+    def limited(self, examples: list[EntityQuery], limit: int | None) -> list[EntityQuery]:
+        """At most `limit` queries among all candidates: fewer would be easier to tell apart."""
+        asked = [number for number, example in enumerate(examples) if example.text]
+        left = set(asked) - set(subsample(asked, limit))
+        return [
+            EntityQuery(entity=example.entity, description=example.description)
+            if number in left
+            else example
+            for number, example in enumerate(examples)
+        ]
 
     @override
     def score(

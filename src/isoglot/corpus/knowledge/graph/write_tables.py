@@ -159,7 +159,10 @@ class _Pages:
         )
         share, seed = config.heldout_share, config.heldout_seed
         untold = are_facts_held_out(subjects, objects, share=share, seed=seed)
-        self.num_untold = int(untold.sum())
+        self.num_untold = sum(
+            hidden and fact.object in kept
+            for fact, hidden in zip(facts, untold.tolist(), strict=True)
+        )
         self.told: dict[str, list[Fact]] = {}
         for fact, hidden in zip(facts, untold.tolist(), strict=True):
             if not hidden:
