@@ -87,8 +87,7 @@ class Loss:
     def describe(self) -> str:
         """The sentence for the others."""
         why = self.reason or (
-            "it was killed, or its machine was lost; mostly memory had run out, or the scheduler "
-            "took the machine"
+            "it was killed; mostly memory had run out, or the scheduler took the machine"
         )
         return (
             f"Rank {self.rank} on {self.host} has ended: {why.rstrip('.')}. This process ends "
