@@ -9,6 +9,7 @@ talk over the cables by gloo, and the run's folder is shared. One run each:
     slow           every cable carries 10 Mbit/s and drops what would wait longer than 20 ms
     interrupted    the second machine's cable is out for eight seconds: the run goes on
     cable          it stays out until all processes have ended, then is in again
+    long cable     it is in again 90 s later
     power          the second machine loses power: nothing of it says anything any more
     first power    the first machine does, which all others are connected to
     killed         a process of the second machine is killed; torchrun restarts all
@@ -100,7 +101,8 @@ def main() -> None:
             except TrialError as error:
                 print(f"{key}: {error}", file=sys.stderr, flush=True)
                 continue
-            found["weights_equal"] = weights(run) == weights(whole) != {}
+            if name != "own disk":
+                found["weights_equal"] = weights(run) == weights(whole) != {}
             results[key] = found
             print(json.dumps({key: found}, ensure_ascii=False), flush=True)
             file.write_text(json.dumps(results, indent=1, ensure_ascii=False), encoding="utf-8")

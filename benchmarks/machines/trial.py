@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +106,7 @@ class Trial:
         while None in seconds.values() and time.monotonic() - began < _END_SECONDS:
             for name, ones in workers.items():
                 if seconds[name] is None and not any(map(_runs, ones)):
-                    seconds[name] = round(time.monotonic() - began, 1)
+                    seconds[name] = _since(began)
             time.sleep(0.05)
         return seconds
 
@@ -113,13 +114,17 @@ class Trial:
         """Wait until the run takes steps again, and keep how long that took."""
         began = time.monotonic()
         took = self.reaches(found["step"] + 5, seconds)
-        return {**found, "seconds_to_go_on": round(time.monotonic() - began, 1) if took else None}
+        return {**found, "seconds_to_go_on": _since(began) if took else None}
 
     def wait(self) -> dict[str, int | None]:
         """Wait for the end of all agents; their exit codes."""
         deadline = time.monotonic() + _END_SECONDS
         while any(map(_goes_on, self.machines)) and time.monotonic() < deadline:
             time.sleep(0.1)
+        return self.exit_codes()
+
+    def exit_codes(self) -> dict[str, int | None]:
+        """Of the agents; none: it goes on."""
         return {one.name: one.agent.poll() for one in self.machines if one.agent}
 
     def sentences(self) -> dict[str, list[str]]:
@@ -167,26 +172,39 @@ def interrupted(trial: Trial) -> dict[str, Any]:
     return {**trial.goes_on(found), "sentences": trial.sentences()}
 
 
-def cable(trial: Trial) -> dict[str, Any]:
-    """A cable stays out until all processes have ended."""
+def cable(trial: Trial, seconds: float = 0.0) -> dict[str, Any]:
+    """A cable stays out until all processes have ended, and so long after it."""
     last = trial.machines[-1]
     found = trial.disturb(lambda: last.plug(state="down"))
+    time.sleep(seconds)
+    found["agents_alone"] = trial.exit_codes()
     last.plug(state="up")
-    found = trial.goes_on(found, _ALONE_SECONDS)
-    if found["seconds_to_go_on"] is None:
-        found["agents_alone"] = {one.name: one.agent and one.agent.poll() for one in trial.machines}
+    if all(map(_goes_on, trial.machines)):
+        found = trial.goes_on(found, _ALONE_SECONDS)
+    if found.get("seconds_to_go_on") is None:
         return _started_again(trial, last, found)
     return found
 
 
 def _started_again(trial: Trial, machine: Machine, found: dict[str, Any]) -> dict[str, Any]:
-    """A machine is there again: its agent is started, and others that have ended."""
+    """A machine is there again: its agent is started, and any other one once it has ended."""
     machine.lose_power()  # what a scheduler does with the rest of a job
     machine.plug(state="up")
-    ended = [one for one in trial.machines if one is machine or not _goes_on(one)]
-    found["started_again"] = [one.name for one in ended]
-    trial.start(*ended)
-    return trial.goes_on(found)
+    began = time.monotonic()
+    trial.start(machine)
+    again = [machine.name]
+    while last_step(trial.run) < found["step"] + 5 and time.monotonic() - began < _START_SECONDS:
+        for one in trial.machines:
+            if one.name not in again and not _goes_on(one):
+                trial.start(one)
+                again.append(one.name)
+        time.sleep(0.05)
+    took = _since(began) if last_step(trial.run) >= found["step"] + 5 else None
+    return {**found, "started_again": again, "seconds_to_go_on": took}
+
+
+def _since(began: float) -> float:
+    return round(time.monotonic() - began, 1)
 
 
 def power(trial: Trial) -> dict[str, Any]:
@@ -198,12 +216,11 @@ def power(trial: Trial) -> dict[str, Any]:
 def first_power(trial: Trial) -> dict[str, Any]:
     """The first machine loses power: the agents' store and rank 0 are there."""
     first = trial.machines[0]
-    found = trial.disturb(first.lose_power)
     began = time.monotonic()
+    found = trial.disturb(first.lose_power)
     while any(map(_goes_on, trial.machines)) and time.monotonic() - began < _ALONE_SECONDS:
         time.sleep(0.1)
-    found["agents_alone"] = {one.name: one.agent and one.agent.poll() for one in trial.machines}
-    found["seconds_to_agents_end"] = round(time.monotonic() - began, 1)
+    found |= {"agents_alone": trial.exit_codes(), "seconds_alone": _since(began)}
     return _started_again(trial, first, found)
 
 
@@ -243,6 +260,7 @@ DISTURBANCES: dict[str, Callable[[Trial], dict[str, Any]]] = {
     "slow": slow,
     "interrupted": interrupted,
     "cable": cable,
+    "long cable": partial(cable, seconds=90.0),
     "power": power,
     "first power": first_power,
     "killed": killed,

@@ -14,7 +14,7 @@ import socket
 from typing import Any
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-"""A machine that is lost is noticed after 10 + 3 × 5 s."""
+"""A machine that is lost is noticed 3 × 5 to 10 + 3 × 5 s later."""
 _LINE_BYTES = 4096
 """Longest message."""
 _UNANSWERED = (
