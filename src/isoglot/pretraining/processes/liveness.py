@@ -9,8 +9,8 @@ to the first one, which nothing is sent over until somebody leaves:
     rank 2 ---+--- rank 0     the kernel closes the connections of a process that ends, however it
     rank 3 ---+               ends; rank 0 tells the others who it was
 
-Keep-alive probes of the kernel find a machine that is lost (25 s). A process that is only slow, or
-holds Python's lock for minutes, answers them: it is not taken for dead.
+Keep-alive probes of the kernel find a machine that is lost (15 to 25 s). A process that is only
+slow, or holds Python's lock for minutes, answers them: it is not taken for dead.
 """
 
 from __future__ import annotations
@@ -87,8 +87,7 @@ class Loss:
     def describe(self) -> str:
         """The sentence for the others."""
         why = self.reason or (
-            "it was killed, or its machine was lost; mostly memory had run out, or the scheduler "
-            "took the machine"
+            "it was killed; mostly memory had run out, or the scheduler took the machine"
         )
         return (
             f"Rank {self.rank} on {self.host} has ended: {why.rstrip('.')}. This process ends "

@@ -6,6 +6,7 @@ A message is one line of JSON of at most 4,096 bytes.
 from __future__ import annotations
 
 import contextlib
+import errno
 import ipaddress
 import json
 import os
@@ -13,9 +14,18 @@ import socket
 from typing import Any
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-"""A machine that is lost is noticed after 10 + 3 × 5 s."""
+"""A machine that is lost is noticed 3 × 5 to 10 + 3 × 5 s later."""
 _LINE_BYTES = 4096
 """Longest message."""
+_UNANSWERED = (
+    errno.ETIMEDOUT,
+    errno.EHOSTUNREACH,
+    errno.EHOSTDOWN,
+    errno.ENETUNREACH,
+    errno.ENETDOWN,
+)
+"""Errors of a connection whose probes nobody has answered."""
+_LOST = "its machine does not answer any more, which has lost its power or its network"
 
 
 def keep_alive(peer: socket.socket) -> None:
@@ -34,7 +44,10 @@ def send(peer: socket.socket, said: dict[str, object]) -> None:
 
 
 def receive(peer: socket.socket) -> dict[str, Any]:
-    """One message; empty if the connection was closed, or what came is none."""
+    """One message; empty if the connection was closed, or what came is none.
+
+    For a machine that does not answer any more there is the reason that its process cannot say.
+    """
     line = b""
     try:
         while not line.endswith(b"\n") and len(line) < _LINE_BYTES:
@@ -43,8 +56,10 @@ def receive(peer: socket.socket) -> dict[str, Any]:
                 break
             line += more
         said = json.loads(line.split(b"\n")[0])
-    except (OSError, ValueError):
+    except ValueError:
         return {}
+    except OSError as error:
+        return {"reason": _LOST} if error.errno in _UNANSWERED else {}
     return said if isinstance(said, dict) else {}
 
 
