@@ -94,7 +94,7 @@ def detect_format(path: Path, languages: Sequence[str]) -> FileFormat:
         return _fields(path, objects, languages, "jsonl", "field")
     if kind in {".json", ".jsonl", ".ndjson"}:
         raise CorpusError(
-            f"{path}: is not JSON lines: its first line is no JSON object. Write one object on "
+            f"{path}: is not JSON lines: its first line is not a JSON object. Write one object on "
             "each line, for example with jq -c '.[]' FILE."
         )
     return _columns(path, lines, languages) if len(languages) == 2 else _running(path, lines)

@@ -104,7 +104,8 @@ def read_plan(folder: AdaptFolder) -> AdaptPlan | None:
         planned_tokens = content.get("train_tokens")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RecipeError(
-            f"{folder.plan}: is not a plan any more ({error}). Remove the folder to plan again."
+            f"{folder.plan / _PLAN}: is damaged ({error}). Remove the folder {folder.plan} to plan "
+            "again."
         ) from error
     recipe = load_recipe(str(folder.plan / _RECIPE))
     if edited:
