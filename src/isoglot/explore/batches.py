@@ -225,8 +225,11 @@ def _inputs(gradio: Any, browser: BatchBrowser) -> tuple[list[Any], Any]:
 def _view_settings(gradio: Any) -> list[Any]:
     """Row, mask, colors and positions: what of a micro-batch is shown."""
     with gradio.Row():
-        row = gradio.Dropdown([], label="Row", visible=False, elem_id="batches-row")
-        mask = gradio.Dropdown([], label="Mask of", visible=False, elem_id="batches-mask-of")
+        # another row changes the names of the masks: Gradio may still send the name shown before,
+        # and would refuse it, where `show` takes the first sequence
+        any_name = {"allow_custom_value": True, "visible": False}
+        row = gradio.Dropdown([], label="Row", elem_id="batches-row", **any_name)
+        mask = gradio.Dropdown([], label="Mask of", elem_id="batches-mask-of", **any_name)
         by: tuple[ColorBy, ...] = ("sequence", "objective", "language")
         color = gradio.Radio(list(by), value=by[0], label="Colors by")
         positions = gradio.Checkbox(label="Positions", value=False)
