@@ -18,7 +18,7 @@ import time
 import torch
 import torch.nn.functional as F
 
-from isoglot.explore.neighbours import NeighbourSearch, Question
+from isoglot.explore.neighbors import NeighborSearch, Question
 from isoglot.explore.session import open_session
 
 QUESTIONS = 50
@@ -41,7 +41,7 @@ def main() -> None:
     torch.set_num_threads(given.threads)
     each = -(-given.num // len(given.text))
     session = open_session([given.model], text=given.text, limit=each, device="cpu")
-    model, search = session.models[0], NeighbourSearch(session)
+    model, search = session.models[0], NeighborSearch(session)
     texts = search.collections["text"].sentences
     width = len(model.sentence_encoder.encode(["a"])[0])
     before = memory_mib()

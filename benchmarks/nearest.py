@@ -1,11 +1,11 @@
 """What retrieval among many sentences costs: `isoglot.evaluation.retrieval`, both ways, on CPU.
 
-    python -m benchmarks.nearest [--number 100000] [--dimensions 768] [--neighbours 1]
+    python -m benchmarks.nearest [--number 100000] [--dimensions 768] [--neighbors 1]
 
 Makes two sets of that many random vectors, the second a noisy copy of the first in another order,
-and finds each vector's neighbours in the other set. Prints the seconds, the most memory that the
+and finds each vector's neighbors in the other set. Prints the seconds, the most memory that the
 process held before and with the search (the difference is what the search itself needs), the share
-of vectors whose nearest is their copy, and whether a sample of vectors has the neighbours that
+of vectors whose nearest is their copy, and whether a sample of vectors has the neighbors that
 brute force finds in double precision. Fails if it has not.
 """
 
@@ -39,7 +39,7 @@ def made_up(number: int, dimensions: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def agrees(found: Neighbors, queries: Tensor, candidates: Tensor, sample: Tensor) -> bool:
-    """Do the sampled queries have the neighbours of brute force, in double precision?
+    """Do the sampled queries have the neighbors of brute force, in double precision?
 
     Where two candidates are as near as rounding can tell, either may come first.
     """
@@ -60,18 +60,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure a search for nearest neighbors.")
     parser.add_argument("--number", type=int, default=100_000, help="vectors of each set")
     parser.add_argument("--dimensions", type=int, default=768)
-    parser.add_argument("--neighbours", type=int, default=1, help="of each vector")
+    parser.add_argument("--neighbors", type=int, default=1, help="of each vector")
     parser.add_argument("--sample", type=int, default=256, help="vectors to compare")
     given = parser.parse_args()
     first, second, copies = made_up(given.number, given.dimensions)
     before = peak_bytes()
     started = time.perf_counter()
-    there, back = nearest_neighbors(first, second, k=given.neighbours)
+    there, back = nearest_neighbors(first, second, k=given.neighbors)
     seconds = time.perf_counter() - started
     after = peak_bytes()
     print(
         f"{given.number:,} x {given.number:,} vectors of {given.dimensions}, "
-        f"{given.neighbours} neighbours both ways, {torch.get_num_threads()} threads"
+        f"{given.neighbors} neighbors both ways, {torch.get_num_threads()} threads"
     )
     print(f"seconds             {seconds:.1f}")
     print(f"peak memory         {before / 1e9:.2f} GB before, {after / 1e9:.2f} GB with the search")

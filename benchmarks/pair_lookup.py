@@ -5,7 +5,7 @@
 Makes a table of that many pairs in memory (on a GPU if there is one), takes a batch of 32 rows of
 512 tokens with 15 % masked, and measures medians in milliseconds:
 
-    look-up        the counts of all masked tokens with their 2 + 2 neighbours
+    look-up        the counts of all masked tokens with their 2 + 2 neighbors
     by rows        the same by bisecting inside the row of the smaller id: what an index would give
     regression     the whole loss and its gradient with respect to the states
     step           a step of MLM alone with a new model of a size: encode, head, gradient, update
@@ -28,7 +28,7 @@ from isoglot.corpus.cooccurrence.pair_table import PairTable
 from isoglot.models.config import ModelConfig
 from isoglot.models.encoder import Encoder
 from isoglot.objectives.cooccurrence import Cooccurrence, CooccurrenceRegression, PairLookup
-from isoglot.objectives.neighbours import TokenLayout
+from isoglot.objectives.neighbors import TokenLayout
 from isoglot.types import Rows, Vocabulary
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ def test_a_module_that_fails_is_told_with_its_error(tmp_path, monkeypatch, code,
     assert f"the module 'failing_module' fails ({reason}" in refused("failing_module:X")
 
 
-def test_a_class_that_is_not_there_has_a_neighbour(tmp_path, monkeypatch):
+def test_a_class_that_is_not_there_has_a_neighbor(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     Path("with_classes.py").write_text("class Ending: ...", encoding="utf-8")
     message = refused("with_classes:Endign")

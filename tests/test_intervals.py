@@ -135,7 +135,7 @@ def test_correlations():
     assert correlation_interval(0.5, 4) != (-1.0, 1.0)
 
 
-def labelled(*labels):
+def labeled(*labels):
     return [
         LabeledText(id=str(n), first="x", second="y", label=one) for n, one in enumerate(labels)
     ]
@@ -143,7 +143,7 @@ def labelled(*labels):
 
 def test_accuracy_by_example():
     task = find_task("paws-x")
-    found = measure(task, labelled("0", "1", "1", "0"), ["0", "1", "0", "1"], "de")
+    found = measure(task, labeled("0", "1", "1", "0"), ["0", "1", "0", "1"], "de")
     one = found["accuracy"]
     assert (one.value, one.count) == (0.5, 4)
     assert one.examples is not None
@@ -265,7 +265,7 @@ def test_a_score_that_is_no_mean_of_its_examples_has_no_interval():
 
 
 def test_chance_is_the_share_of_the_most_frequent_answer():
-    assert chance(find_task("xnli"), labelled("a", "a", "b", "c")) == 0.5
+    assert chance(find_task("xnli"), labeled("a", "a", "b", "c")) == 0.5
     choices = [MultipleChoice(id=str(n), premise="", choices=("", ""), asks="cause", right=n % 2)
                for n in (0, 1, 3)]  # fmt: skip
     assert chance(find_task("xcopa"), choices) == pytest.approx(2 / 3)

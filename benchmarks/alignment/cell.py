@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from isoglot.pretraining.train_step import StepResult
 
 RECIPES = Path(__file__).parent / "recipes"
-WAYS = ("", "centred", "first token")
+WAYS = ("", "centered", "first token")
 """How sentences are compared: by the mean of their states, that less the mean of all sentences of
 the language, or by the state of the first token, which contrast trains."""
 WARM_UP = 20
@@ -117,7 +117,7 @@ def score(model: Path, work: Path, ways: Sequence[str] = WAYS) -> Iterator[tuple
                 if (first, side) not in known:
                     known[first, side] = embed(encoder, tokenizer, side, first_token=first)
             states = [known[first, side] for side in sides]
-            if way == "centred":
+            if way == "centered":
                 states = [state - state.mean(dim=1, keepdim=True) for state in states]
             for found in _accuracies(states, sides, file.stem, way):
                 yield file.parent.name, found

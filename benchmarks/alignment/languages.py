@@ -20,7 +20,7 @@ class Language:
     challenge: str
     """Its name in the files of the Tatoeba Challenge (`eng-zho.dev.tsv`)."""
     variants: tuple[str, ...]
-    """The labels of its lines there that are this language and no neighbour of it."""
+    """The labels of its lines there that are this language and no neighbor of it."""
     characters: float
     """Characters of a token, roughly: text is cut before there is a tokenizer to count with."""
     script: str

@@ -1,6 +1,6 @@
 """The study's tables, in Markdown, from WORK/results/*.json.
 
-    python -m benchmarks.alignment.table WORK [--layer 4] [--by centred]
+    python -m benchmarks.alignment.table WORK [--layer 4] [--by centered]
 
 Accuracy@1 in percent, mean over both directions; ± is the standard deviation over seeds. `best` is
 at the layer with the best mean over languages and seeds of that recipe and test, so it is chosen on
@@ -143,7 +143,7 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("--layer", type=int, default=4, help="the layer read of every recipe")
     parser.add_argument(
-        "--by", choices=["centred", "first token"], default="", help="instead of the mean state"
+        "--by", choices=["centered", "first token"], default="", help="instead of the mean state"
     )
     given = parser.parse_args()
     if not any((given.work / "results").glob("*.json")):

@@ -164,8 +164,8 @@ def _hits(
     keys = F.normalize(keys - keys.mean(dim=1, keepdim=True), dim=-1)
     found = {}
     for pooling, queries in states.items():
-        centred = F.normalize(queries - queries.mean(dim=1, keepdim=True), dim=-1)
-        cosines = (centred @ keys.mT).masked_fill(also, -torch.inf)
+        centered = F.normalize(queries - queries.mean(dim=1, keepdim=True), dim=-1)
+        cosines = (centered @ keys.mT).masked_fill(also, -torch.inf)
         hits = answers[cosines.argmax(dim=-1)] == right
         for layer, of_layer in enumerate(hits.tolist()):
             found[pooling, layer] = of_layer

@@ -1,7 +1,7 @@
 """Forest plots as SVG: differences with their intervals, one row each, over a common axis.
 
-Colours, ticks and classes are those of `isoglot.report.chart`, so that the style sheet of a page
-sets the colours of a dark theme. A label stands above its row: on a phone it stays readable.
+Colors, ticks and classes are those of `isoglot.report.chart`, so that the style sheet of a page
+sets the colors of a dark theme. A label stands above its row: on a phone it stays readable.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from isoglot.report import colours
+from isoglot.report import colors
 from isoglot.report.chart import format_tick, linear_ticks
 from isoglot.report.names import shorten
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WIDTH, ROW, EDGE, FOOT = 400, 32, 16, 30
 FOR, NEITHER, AGAINST = 2, 8, 6
-"""Numbers of colours: green, grey, red."""
+"""Numbers of colors: green, gray, red."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ def forest_svg(rows: Sequence[Row], title: str) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-size="12">',
         f"<title>{escape(title)}</title>",
-        f'<rect class="paper" width="{WIDTH}" height="{height}" fill="{colours.PAPER[0]}"/>',
+        f'<rect class="paper" width="{WIDTH}" height="{height}" fill="{colors.PAPER[0]}"/>',
     ]
     for tick in linear_ticks(low, high, limit=5):
         parts += [
@@ -66,7 +66,7 @@ def forest_svg(rows: Sequence[Row], title: str) -> str:
 def _row(row: Row, y: float, ends: Sequence[float], middle: float) -> list[str]:
     """A label, the interval as a line and the mean as a dot, filled if it counts."""
     number = FOR if row.sign > 0 else AGAINST if row.sign < 0 else NEITHER
-    light = colours.LINES[number][0]
+    light = colors.LINES[number][0]
     told = f"{row.label}: {row.mean:+.2f} [{row.interval[0]:+.2f}, {row.interval[1]:+.2f}]"
     below = y + 11
     fill = f'class="dot k{number}" fill="{light}"' if row.sign else 'class="hollow" fill="none"'
@@ -83,5 +83,5 @@ def _row(row: Row, y: float, ends: Sequence[float], middle: float) -> list[str]:
 def _text(content: str, x: float, y: float, *, anchor: str) -> str:
     return (
         f'<text class="ink" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" '
-        f'fill="{colours.INK[0]}">{escape(shorten(content, 58))}</text>'
+        f'fill="{colors.INK[0]}">{escape(shorten(content, 58))}</text>'
     )

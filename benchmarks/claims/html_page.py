@@ -2,7 +2,7 @@
 
     html_page(Findings(cells, about), date="2026-11-18") -> text
 
-It has what docs/findings.md has, and forest plots of all differences by score. Style sheet, colours
+It has what docs/findings.md has, and forest plots of all differences by score. Style sheet, colors
 and number formats are those of `isoglot.report`; the template is findings.html.
 """
 

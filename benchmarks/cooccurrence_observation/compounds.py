@@ -87,7 +87,7 @@ def _third_score(path: Path, number: int, sides: list[str]) -> float:
 def read_alignments(
     first: Path, second: Path, alignments: Path, *, min_count: int = 1
 ) -> list[Compound]:
-    """Neighbouring words, each aligned with one word only, to neighbouring words.
+    """Neighboring words, each aligned with one word only, to neighboring words.
 
     Args:
         first: sentences of one language, one a line, words separated by spaces.

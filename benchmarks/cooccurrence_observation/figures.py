@@ -22,7 +22,7 @@ def plot_compounds(lines: Mapping[str, Sequence[CompoundBin]], *, title: str = "
             lines=tuple(
                 Line(
                     label=label,
-                    colour=number,
+                    color=number,
                     points=tuple(((b.low + b.high) / 2, getattr(b, what)) for b in bins),
                     spread=tuple(getattr(b, f"{what}_half") for b in bins),
                 )
@@ -46,7 +46,7 @@ def plot_frequencies(curves: Mapping[str, tuple[LongArray, FloatArray]]) -> str:
     lines = tuple(
         Line(
             label=language,
-            colour=number,
+            color=number,
             points=tuple(zip(np.log10(ranks).tolist(), shares.tolist(), strict=True)),
         )
         for number, (language, (ranks, shares)) in enumerate(curves.items())

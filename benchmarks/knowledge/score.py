@@ -4,7 +4,7 @@
 objects of the relation). `links` hides a name in a held-out page and looks for its entity's
 description among those of all entities, in every other language (accuracy@1), in three ways:
 
-    states   the states as they are, centred: the best layer, first token or mean
+    states   the states as they are, centered: the best layer, first token or mean
     fitted   after a linear map from names to descriptions, fitted on training pages (ridge), the
              same for every model
     heads    by the heads of masked entity prediction, where the model was trained with them
@@ -102,8 +102,8 @@ def links(encoder: Encoder, corpus: Corpus, checkpoint: Path) -> dict[str, float
     states = max(
         mean(
             _accuracy(
-                _centred(held_out[a].states[layer]),
-                _centred(keys[b][how][layer]),
+                _centered(held_out[a].states[layer]),
+                _centered(keys[b][how][layer]),
                 held_out[a].entities,
             )
             for a, b in pairs
@@ -116,7 +116,7 @@ def links(encoder: Encoder, corpus: Corpus, checkpoint: Path) -> dict[str, float
         for code, names in _names(encoder, corpus, "train").items()
     }
     fitted = mean(
-        _accuracy(maps[a](held_out[a].states[-1]), _centred(keys[b][1][-1]), held_out[a].entities)
+        _accuracy(maps[a](held_out[a].states[-1]), _centered(keys[b][1][-1]), held_out[a].entities)
         for a, b in pairs
     )
     scores = {"states": states, "fitted": fitted}
@@ -182,7 +182,7 @@ def _fitted(names: Names, keys: list[Tensor]) -> Any:
     return lambda more: (more - middle) @ weights
 
 
-def _centred(states: Tensor) -> Tensor:
+def _centered(states: Tensor) -> Tensor:
     return F.normalize(states - states.mean(dim=0), dim=-1)
 
 

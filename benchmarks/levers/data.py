@@ -65,7 +65,7 @@ heldout_share: 0.01
 """
 
 
-def labelled_sentences(data: Path) -> Iterator[tuple[str, ...]]:
+def labeled_sentences(data: Path) -> Iterator[tuple[str, ...]]:
     """The sentences of the tests of words, names, sentence pairs and questions."""
     tests = data / "eval"
     tagged = ("ud_pos", "ner/wikiann", "ner/masakhaner", "ner/uner")
@@ -106,7 +106,7 @@ def write_raw(data: Path, work: Path, *, scale: float, most_pairs: int) -> dict[
     evaluation_sentences = EvaluationSentences(
         row for by_pair in tests.values() for rows in by_pair.values() for row in rows
     )
-    others = EvaluationSentences(labelled_sentences(data))  # type: ignore[arg-type]
+    others = EvaluationSentences(labeled_sentences(data))  # type: ignore[arg-type]
     evaluation_sentences.known |= others.known
     files = []
     for language in LANGUAGES:

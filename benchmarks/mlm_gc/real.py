@@ -63,13 +63,13 @@ def cell(work: Path, variant: str, seed: int, settings: list[str], threads: int)
 
 
 def sentences(model: Path, work: Path) -> dict[str, float]:
-    """Accuracy@1 in percent at the best layer of each test, plain and centred."""
+    """Accuracy@1 in percent at the best layer of each test, plain and centered."""
     from benchmarks.alignment.cell import score
 
     found: dict[str, dict[int, list[float]]] = {}
-    for test, one in score(model, work, ways=["", "centred"]):
+    for test, one in score(model, work, ways=["", "centered"]):
         assert one.layer is not None
-        name = f"{test}, centred" if one.metric.startswith("centred") else test
+        name = f"{test}, centered" if one.metric.startswith("centered") else test
         found.setdefault(name, {}).setdefault(one.layer, []).append(100 * one.value)
     return {name: max(map(fmean, by_layer.values())) for name, by_layer in found.items()}
 

@@ -10,8 +10,8 @@ deviations over seeds:
     gc         loss of the regression there
     cosine     of words and their translations in the embedding table (the paper's Table 2); beside
                it the cosine of words that are no translations, without which it says little
-    p@1        a word's nearest neighbour (CSLS) in the table is its translation, in percent
-    accuracy   a test sentence's nearest neighbour is its translation, at the best layer, centred,
+    p@1        a word's nearest neighbor (CSLS) in the table is its translation, in percent
+    accuracy   a test sentence's nearest neighbor is its translation, at the best layer, centered,
                in percent
 
 Finished runs are kept in WORK and not run again; with --minutes, no run begins after so many.

@@ -122,7 +122,9 @@ class Results:
             raise ResultsError(f"{file}: is not JSON ({error}). Evaluate again.") from error
         schema = content.get("schema") if isinstance(content, dict) else None
         if not isinstance(schema, int):
-            raise ResultsError(f"{file}: has no schema number, so it is no results file.")
+            raise ResultsError(
+                f"{file}: has no schema number, so it is not a results file of Isoglot."
+            )
         if schema > SCHEMA:
             raise ResultsError(
                 f"{file}: has schema {schema} and this version reads up to {SCHEMA}. "
@@ -159,12 +161,12 @@ def _score(content: dict[str, Any]) -> Score:
     texts += [value for name in _OPTIONAL_TEXTS if (value := getattr(score, name)) is not None]
     numbers = [value for name in _NUMBERS if (value := getattr(score, name)) is not None]
     if not all(isinstance(text, str) for text in texts):
-        raise TypeError("a name is no text")
+        raise TypeError("a name is not text")
     if not all(type(number) is int for number in numbers):
-        raise TypeError("a count is no whole number")
+        raise TypeError("a count is not a whole number")
     values = [score.value, *(x for x in (score.low, score.high, score.chance) if x is not None)]
     if any(type(value) not in (int, float) for value in values):
-        raise TypeError("a value is no number")
+        raise TypeError("a value is not a number")
     if not isinstance(score.higher_is_better, bool):
         raise TypeError("higher_is_better is neither true nor false")
     return score

@@ -86,7 +86,7 @@ def read(path: Path) -> tuple[Any, dict[Key, str]]:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise RecipeError(
-                f"{path} has more than {MAX_BYTES:,} bytes: it is no file of settings."
+                f"{path} has more than {MAX_BYTES:,} bytes: it is not a file of settings."
             )
         text = content.decode("utf-8")
     except OSError as error:

@@ -163,5 +163,5 @@ def test_no_network(monkeypatch):
 
 @pytest.mark.parametrize("name", ["a/b/c", "my model", "x" * 200, ""])
 def test_a_name_that_is_none(name):
-    with pytest.raises(HubError, match=r"is no name of a repository .*USER/NAME"):
+    with pytest.raises(HubError, match=r"is not a repository name .*OWNER/NAME"):
         check_hub(name)

@@ -262,7 +262,11 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "a list": ("a.json", b'[{"text": "a"}]\n', "is not JSON lines: .* jq -c"),
     "XML": ("a.xml", b"<?xml version='1.0'?><mediawiki>\n", "isoglot knowledge extract"),
     "columns": ("a.txt", b"GEN.1.1\tIn the beginning\n" * 3, "has 2 columns .* cut -f2 FILE > NEW"),
-    "no field": ("a.jsonl", b'{"a": "x", "b": "y"}\n', "none of its fields .*it has a, b"),
+    "no field": (
+        "a.jsonl",
+        b'{"a": "x", "b": "y"}\n',
+        "which field holds text is not clear .*text: a, b.*Rename it to text",
+    ),
 }
 
 

@@ -124,7 +124,7 @@ def test_names_that_lead_nowhere(tmp_path):
         "raw/*.gz": "--text en: no file matches",
         "empty": "holds no data files",
         " ": "a name is empty",
-        "/proc/version": "is not on a disk",
+        "/proc/version": "not on a disk",
     }.items():
         given = name if name.startswith((" ", "/")) else str(tmp_path / name)
         with pytest.raises(CorpusError, match=said):

@@ -48,5 +48,5 @@ def test_gold_of_another_file(tmp_path):
 
 
 def test_text_that_is_no_link(tmp_path):
-    with pytest.raises(CorpusError, match="'0=0' is no link"):
+    with pytest.raises(CorpusError, match="'0=0' is not a link"):
         GoldLinks(gold_file(tmp_path, "0-0\n0=0\n"))

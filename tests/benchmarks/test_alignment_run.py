@@ -91,7 +91,7 @@ def test_tables_are_means_over_seeds(tmp_path):
                 ("en-de", "accuracy@1 de→en", middle + 0.1),
                 ("en-zh", "accuracy@1 en→zh", middle - 0.1),
                 ("en-zh", "accuracy@1 zh→en", middle - 0.1),
-                ("en-zh", "centred accuracy@1 zh→en", 0.99),
+                ("en-zh", "centered accuracy@1 zh→en", 0.99),
             )
         ]
 
@@ -111,5 +111,5 @@ def test_tables_are_means_over_seeds(tmp_path):
     assert "| tlm | 70.0 ± 14.1 | 50.0 ± 14.1 |" in lines, "by language, at layer 1"
     assert "| tlm | 20.0 ± 0.0 | 60.0 ± 14.1 |" in lines, "by layer"
     assert "| mlm | 99.0 (0) | 99.0 | 1 | 2.0M |" in list(
-        table.tables(tmp_path, layer=1, way="centred")
+        table.tables(tmp_path, layer=1, way="centered")
     )

@@ -43,7 +43,7 @@ def test_a_phrase_table_gives_its_pairs_of_two_words(tmp_path):
         compounds.read_phrase_table(plain, min_score=0.1)
 
 
-def test_aligned_bigrams_have_one_link_each_and_stay_neighbours(tmp_path):
+def test_aligned_bigrams_have_one_link_each_and_stay_neighbors(tmp_path):
     first, second, links = (tmp_path / name for name in ("de", "en", "links"))
     first.write_text("das ist die Frau\nist die\nso ist die\nist die\n", encoding="utf-8")
     second.write_text("this is the woman\nthe is\nso is it the\nis the\n", encoding="utf-8")

@@ -93,7 +93,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a pattern without quotes": (
         ("models/mine", "--text", "en=en.txt", "few.txt", "latin1.txt"),
-        "few.txt and 1 more: stands where no file is expected. If the shell expanded a pattern",
+        "unexpected argument few.txt and 1 more. If the shell expanded a pattern",
     ),
     "an empty file": (
         ("models/mine", "--text", "en=empty.txt"),
@@ -109,7 +109,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a wrong language code": (
         ("models/mine", "--text", "englisch=en.txt"),
-        "'englisch' is no code of a language: write the one of BCP 47 or ISO 639, such as sw",
+        "'englisch' is not a language code. Write a code of BCP 47 or ISO 639, such as sw",
     ),
     "a pair of one language": (
         ("models/mine", "--pairs", "en=en-sw.tsv"),
@@ -163,7 +163,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "no number of words": (
         ("models/mine", *TEXT, "--vocabulary", "many"),
-        "--vocabulary many: is neither auto nor keep nor a number of words.",
+        "--vocabulary many: write auto, keep, or the number of words to add.",
     ),
     "a folder of something else": (
         ("models/mine", *TEXT, "--out", "used"),

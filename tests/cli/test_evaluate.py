@@ -196,7 +196,11 @@ def test_one_setting_is_of_features_and_of_fine_tuning():
         (["--tasks", "tatoeba", "--pairs", "x.tsv"], 2, "give one of --pairs, --text and --tasks"),
         (["--tasks", ","], 2, "give one of --pairs, --text and --tasks"),
         (["--pairs", "en-de.tsv", "-l", "sw"], 1, "none of the files of pairs (en-de.tsv)"),
-        (["--pairs", "x.tsv", "--aligner", "argmax"], 2, "--aligner: --pairs does not read it"),
+        (
+            ["--pairs", "x.tsv", "--aligner", "argmax"],
+            2,
+            "--aligner: it has no effect with --pairs",
+        ),
         (
             ["--tasks", "tatoeba"],
             1,
@@ -372,7 +376,7 @@ def test_bits_per_character_of_two_models(isoglot, model, workdir):
         (["--text", "none.txt"], "none.txt"),
         (["--text", "words.txt"], "say the language of the file, as in sw=words.txt"),
         (["--text", "sw.txt", "--text", "swa=sw.txt"], "is of sw too"),
-        (["--text", "sw.txt", "--center"], "--text does not read it"),
+        (["--text", "sw.txt", "--center"], "it has no effect with --text"),
         (["--text", "sw.txt", "--tasks", "tatoeba"], "give one of --pairs, --text and --tasks"),
         (["--text", "-=empty.txt"], "say the language"),
         (["--text", "en=empty.txt"], "has no text"),

@@ -84,7 +84,7 @@ def test_rows_without_their_originals_are_refused_before_the_first_training(isog
     asked = ("finetune", encoder, "--tasks", "paws-x", "--data", "data", *SHORT)
     said = isoglot(*asked, "--scenario", "translate-train")
     assert said.code == 1
-    assert "2 of 4 training rows of 'fr' (the first is '5') are no translations" in said.err
+    assert "2 of 4 training rows of 'fr' (the first is '5') are not translations" in said.err
     assert "Leave 'fr' out" in said.err
     assert "paws-x translate-train" not in said.err, "no training is announced"
     said = isoglot(*asked, "--code-switch")

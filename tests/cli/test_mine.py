@@ -44,10 +44,13 @@ def test_pairs_are_written_and_counted(isoglot, files):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--strategy", "best"], "'best' is none of max, intersection, forward, backward"),
-        (["--index", "hnsw"], "'hnsw' is none of auto, exact, faiss"),
+        (
+            ["--strategy", "best"],
+            "'best' is not possible: write max, intersection, forward or backward",
+        ),
+        (["--index", "hnsw"], "'hnsw' is not possible: write auto, exact or faiss"),
         (["--languages", "en"], "'en' has 1 languages"),
-        (["--vector-type", "int8"], "'int8' is none of float32, float16"),
+        (["--vector-type", "int8"], "'int8' is not possible: write float32 or float16"),
         (["--threshold", "nan"], "threshold must be from -1,000,000 to 1,000,000, not nan"),
         (["--neighbors", "0"], "Invalid value for '--neighbors'"),
     ],

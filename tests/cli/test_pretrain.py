@@ -167,7 +167,7 @@ def test_language_embeddings_go_on_and_are_used_in_scores(isoglot, raw):
     assert said.code == 0, said.err
     before, after = (load_file(f"{run}/model/{FILE}")["weight"] for run in ("first", "second"))
     assert before.any()
-    assert torch.equal(before, after), "nothing was learnt from where the first run ended"
+    assert torch.equal(before, after), "nothing was learned from where the first run ended"
 
 
 def test_a_plan_is_printed_and_nothing_is_trained(isoglot, raw, monkeypatch):

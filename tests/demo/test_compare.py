@@ -20,7 +20,7 @@ def scores(label, seed, average, tmp_path):
         model=tmp_path / f"{label}-{seed}" / "model",
         num_tokens=800_400,
         by_language={"es": average + 1, "ru": average - 1},
-        uncentred=average / 2,
+        uncentered=average / 2,
     )
 
 

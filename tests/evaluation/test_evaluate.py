@@ -167,7 +167,7 @@ def test_another_way_of_reading_is_another_cell(folder, data, tmp_path):
     unusual = FeatureConfig(margin=True, center=True, num_neighbors=3)
     results = evaluate_tasks(folder, ["tatoeba"], data, unusual, out=out, languages=["sw"])
     assert {s.scenario for s in results.scores} == {
-        None, "centred, by margin, num_neighbors=3",
+        None, "centered, by margin, num_neighbors=3",
     }  # fmt: skip
 
 

@@ -115,12 +115,12 @@ def test_scores_are_those_of_a_slow_and_obvious_loop(trained, task):
         assert found[metric, None].value == pytest.approx(value)
         assert found[metric, None].count == len(asked)
     assert {layer for _, layer in found} == {None, 0, 1, 2}
-    # by centred states of layer 1
+    # by centered states of layer 1
     of_names = task == "entity-linking"
     own = torch.stack([x[1, 0, site] if of_names else x[1, 0].mean(0) for x, site in queries])
     means = torch.stack([key[1].mean(0) for key in keys])
-    centred = [torch.nn.functional.normalize(x - x.mean(0), dim=-1) for x in (own, means)]
-    ranks = slow_ranks(centred[0], centred[1], asked, numbers)
+    centered = [torch.nn.functional.normalize(x - x.mean(0), dim=-1) for x in (own, means)]
+    ranks = slow_ranks(centered[0], centered[1], asked, numbers)
     assert found["mrr", 1].value == pytest.approx(sum(1 / rank for rank in ranks) / len(ranks))
 
 

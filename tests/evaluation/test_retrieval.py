@@ -1,6 +1,6 @@
 """Retrieval against a slow reference in pure Python; what counts as right; the best layer.
 
-Blocked neighbours against brute force; margins against their formula.
+Blocked neighbors against brute force; margins against their formula.
 """
 
 from __future__ import annotations
@@ -219,15 +219,15 @@ def test_where_less_is_better_the_best_layer_has_least():
 def test_all_layers_and_both_directions(encoder, tokenizer):
     first = [f"{a} {b}" for a, b in zip(words("aa")[:9], words("aa")[9:18], strict=True)]
     pairs = [SentencePair(first=text, second=text) for text in first]
-    centred = FeatureConfig(center=True)
+    centered = FeatureConfig(center=True)
     scores = score_retrieval(
-        ScoringJob(encoder, tokenizer, UserPairs(), TaskSplit("aa-xx", "test", ()), centred), pairs
+        ScoringJob(encoder, tokenizer, UserPairs(), TaskSplit("aa-xx", "test", ()), centered), pairs
     )
     ways = ("", " aa→xx", " xx→aa")
     assert [(s.layer, s.metric) for s in scores] == [
         (layer, f"accuracy@1{way}") for layer in (*range(4), None) for way in ways
     ]
-    assert {(s.task, s.scenario) for s in scores} == {("retrieval", "centred")}
+    assert {(s.task, s.scenario) for s in scores} == {("retrieval", "centered")}
     assert {(s.value, s.count, s.language) for s in scores} == {(1.0, 9, "aa-xx")}
 
 
@@ -242,7 +242,7 @@ def hashed(texts):
 
 
 def brute_force(first, second, texts, k):
-    """Accuracy in float64 from all similarities; by the ratio margin over k neighbours, or none."""
+    """Accuracy in float64 from all similarities; by the ratio margin over k neighbors, or none."""
     first, second = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (first, second))
     similar = first @ second.T
     if k:
@@ -310,7 +310,7 @@ def test_thousands_of_vectors():
     assert torch.equal(back.indices, brute(second, first, 1).indices)
 
 
-def test_the_margin_is_a_ratio_to_both_neighbourhoods():
+def test_the_margin_is_a_ratio_to_both_neighborhoods():
     generator = torch.Generator().manual_seed(1)
     first, second = torch.randn(9, 5, generator=generator), torch.randn(11, 5, generator=generator)
     there, back = nearest_neighbors(first, second, k=3)

@@ -33,7 +33,7 @@ def test_the_stored_figure_is_the_one_that_is_drawn(world, name):
     assert ET.fromstring(stored).tag.endswith("svg")  # noqa: S314 (our own file)
 
 
-def test_pages_have_the_figures_in_their_own_colours():
+def test_pages_have_the_figures_in_their_own_colors():
     spec = importlib.util.spec_from_file_location("hooks", DOCS / "hooks.py")
     assert spec is not None
     assert spec.loader is not None
@@ -92,7 +92,7 @@ def test_the_squares_of_a_figure_are_the_mask(world, name):
     _, drawn = drawn_figure(name, world)
     row = next(row for row in reversed(drawn.rows) if row.sequences)
     one = row.sequences[0]
-    block = sequence_mask(row, one, colour="#000000", title="")
+    block = sequence_mask(row, one, color="#000000", title="")
     squares = [
         [tuple(map(float, place)) for place in re.findall(r"M([\d.]+) ([\d.]+)h13.5", path)]
         for path in re.findall(r'<path [^>]*d="([^"]*)"', block.body)
@@ -192,7 +192,7 @@ def test_the_decoder_does_not_attend_to_masked_tokens(world):
     assert False in expected
 
 
-def test_pairs_of_cooccurrence_are_masked_tokens_and_their_neighbours(world):
+def test_pairs_of_cooccurrence_are_masked_tokens_and_their_neighbors(world):
     stage, drawn = drawn_figure("cooccurrence", world)
     settings = stage.objectives["cooccurrence"]
     assert isinstance(settings, Cooccurrence)

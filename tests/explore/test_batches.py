@@ -30,7 +30,7 @@ from isoglot.explore.stage_batches import fitting_recipes, open_stage
 from isoglot.explore.svg_figure import Figure
 from isoglot.explore.token_texts import TokenTexts
 from isoglot.recipe import load_recipe, recipe_names
-from isoglot.report.colours import PAPER
+from isoglot.report.colors import PAPER
 from isoglot.types import MaskRule
 from tests.models.transplant.tiny_tokenizers import of_words, wordpiece
 
@@ -84,7 +84,7 @@ def boxes(html: str) -> _Boxes:
 
 def test_the_boxes_are_the_tokens_of_the_row(drawn):
     for row in drawn.rows:
-        html = batch_html(drawn, [row], colour_by="language", positions=True)
+        html = batch_html(drawn, [row], color_by="language", positions=True)
         shown = [box for box in boxes(html).boxes if box]
         tokens = [token for one in row.sequences for token in one.tokens]
         assert shown == [[t.text] if t.target is None else [t.text, t.target] for t in tokens]
@@ -93,10 +93,10 @@ def test_the_boxes_are_the_tokens_of_the_row(drawn):
         assert padding == ([str(row.padding)] if row.padding else [])
 
 
-def test_colours_follow_sequence_objective_or_language(drawn):
+def test_colors_follow_sequence_objective_or_language(drawn):
     row = next(row for row in drawn.rows if len({s.objective for s in row.sequences}) > 1)
     for by in ("sequence", "objective", "language"):
-        html = batch_html(drawn, [row], colour_by=by, positions=False)
+        html = batch_html(drawn, [row], color_by=by, positions=False)
         html = html[html.index("ig-b-row") :]
         shown = re.findall(r'class="ig-b-t ig-b-\w+" style="--c:(#\w+)"', html)
         expected = []
@@ -152,7 +152,7 @@ def _sequence(*texts: str, language: str = "aa") -> DrawnSequence:
 def test_hostile_text_is_shown_as_text(drawn):
     hostile = _sequence(HOSTILE, "x" * 100_000)
     row = replace(drawn.rows[0], sequences=(hostile,))
-    html = batch_html(drawn, [row], colour_by="sequence", positions=True)
+    html = batch_html(drawn, [row], color_by="sequence", positions=True)
     assert boxes(html).tags <= {"div", "style", "span", "bdi", "small", "i", "em", "h4"}
     assert len(html) < 20_000
     figure = Figure(HOSTILE)
@@ -174,7 +174,7 @@ def test_hostile_text_is_shown_as_text(drawn):
 
 def test_right_to_left_runs_are_set_from_the_right(drawn):
     row = replace(drawn.rows[0], sequences=(_sequence("القطة", "تجلس"),))
-    html = batch_html(drawn, [row], colour_by="sequence", positions=False)
+    html = batch_html(drawn, [row], color_by="sequence", positions=False)
     assert '<div class="ig-b-run" dir="rtl">' in html
     body = sequence_block(row.sequences[0], title="").body
     first, second = (float(x) for x in re.findall(r'<rect x="([\d.]+)" y="20"', body))
@@ -188,16 +188,16 @@ def test_right_to_left_runs_are_set_from_the_right(drawn):
     ]
 
 
-def _luminance(colour: str) -> float:
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+def _luminance(color: str) -> float:
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 @pytest.mark.parametrize("paper", PAPER)
-@pytest.mark.parametrize("colour", PALETTE)
-def test_outlines_have_contrast_on_light_and_dark_pages(colour, paper):
-    light, dark = sorted((_luminance(colour), _luminance(paper)), reverse=True)
+@pytest.mark.parametrize("color", PALETTE)
+def test_outlines_have_contrast_on_light_and_dark_pages(color, paper):
+    light, dark = sorted((_luminance(color), _luminance(paper)), reverse=True)
     assert (light + 0.05) / (dark + 0.05) >= 3
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isoglot.explore.batches import BatchBrowser, BatchRequest
+from isoglot.explore.batches import BatchBrowser, BatchRequest, sequence_names
 from tests.explore.conftest import open_tab
 
 pytestmark = pytest.mark.slow
@@ -47,6 +47,22 @@ def test_another_row_and_positions(page, corpus):
     row = BatchBrowser(corpus).drawn(BatchRequest(recipe="tiny")).rows[1]
     positions = [str(token.position) for one in row.sequences for token in one.tokens]
     assert page.locator("#batches-rows .ig-b-t i").all_inner_texts() == positions
+
+
+def test_a_row_with_other_sequences(page, corpus):
+    """Its masks have other names: the one shown before is no error, and further rows open, too."""
+    rows = BatchBrowser(corpus).drawn(BatchRequest(recipe="tiny")).rows
+    names = [sequence_names(row) for row in rows]
+    other = next(number for number, one in enumerate(names) if names[0][1] not in one)
+    _open(page)
+    _show(page)
+    for number in (other, 0):
+        page.get_by_role("combobox", name="Row").click()
+        page.get_by_role("option", name=f"row {number}", exact=True).click()
+        page.locator("#batches-rows h4", has_text=f"row {number}:").wait_for()
+        page.wait_for_timeout(500)
+        assert page.locator(".toast-body").count() == 0
+        assert page.get_by_role("combobox", name="Mask of").input_value() == names[number][1]
 
 
 def test_settings_and_errors(page):

@@ -10,24 +10,24 @@ from tests.explore.conftest import ARABIC, CHINESE, HOSTILE, open_tab
 pytestmark = pytest.mark.slow
 
 
-def test_neighbours_of_a_sentence(page, session):
+def test_neighbors_of_a_sentence(page, session):
     first, _ = session.pairs["aa-bb"]
     page.get_by_label("Sentence", exact=True).fill(first[0])
     page.get_by_role("button", name="Search").click()
-    row = page.locator("#neighbours-first tbody tr").first
+    row = page.locator("#neighbors-first tbody tr").first
     row.wait_for()
     assert first[0] in row.inner_text()
     assert "1.000" in row.inner_text()
-    assert page.locator("#neighbours-second tbody tr").count() == 10
+    assert page.locator("#neighbors-second tbody tr").count() == 10
 
 
 def test_html_in_sentences_is_text(page):
     page.get_by_label("Sentence", exact=True).fill(HOSTILE)
     page.get_by_role("button", name="Search").click()
-    row = page.locator("#neighbours-first tbody tr").first
+    row = page.locator("#neighbors-first tbody tr").first
     row.wait_for()
     assert HOSTILE in row.inner_text()
-    assert page.locator("#neighbours-first script, #neighbours-first img").count() == 0
+    assert page.locator("#neighbors-first script, #neighbors-first img").count() == 0
 
 
 def test_an_error_is_a_sentence(page):
@@ -38,7 +38,7 @@ def test_an_error_is_a_sentence(page):
 def test_arabic_runs_from_right_to_left(page):
     page.get_by_label("Sentence", exact=True).fill(f"{ARABIC} 3")
     page.get_by_role("button", name="Search").click()
-    found = page.locator("#neighbours-first tbody bdi").first
+    found = page.locator("#neighbors-first tbody bdi").first
     found.wait_for()
     assert found.inner_text() == f"{ARABIC} 3"
     assert found.evaluate("one => getComputedStyle(one).direction") == "rtl"
@@ -76,10 +76,10 @@ def test_the_layer_of_the_map(page):
 def test_a_phone_needs_no_scrolling_sideways(page, session, tab):
     page.set_viewport_size({"width": 400, "height": 800})
     open_tab(page, tab)
-    if tab == "Neighbours":
+    if tab == "Neighbors":
         page.get_by_label("Sentence", exact=True).fill("x" * 300)
         page.get_by_role("button", name="Search").click()
-        page.locator("#neighbours-first tbody tr").first.wait_for()
+        page.locator("#neighbors-first tbody tr").first.wait_for()
     if tab == "Map":
         page.get_by_role("button", name="Draw").click()
         page.locator("#map-first circle").first.wait_for()
@@ -103,7 +103,7 @@ def test_a_phone_needs_no_scrolling_sideways(page, session, tab):
 def test_two_models_are_side_by_side_or_below_each_other(page, session):
     page.get_by_label("Sentence", exact=True).fill(session.pairs["aa-bb"][0][0])
     page.get_by_role("button", name="Search").click()
-    sides = [page.locator(f"#neighbours-{place} table") for place in ("first", "second")]
+    sides = [page.locator(f"#neighbors-{place} table") for place in ("first", "second")]
     sides[1].wait_for()
     left, right = (side.bounding_box() for side in sides)
     assert left["x"] + left["width"] <= right["x"]
@@ -115,7 +115,7 @@ def test_two_models_are_side_by_side_or_below_each_other(page, session):
 
 def test_random_sentence_is_asked_for(page):
     page.get_by_role("button", name="Random sentence").click()
-    page.locator("#neighbours-first tbody tr").first.wait_for()
+    page.locator("#neighbors-first tbody tr").first.wait_for()
     assert page.get_by_label("Sentence", exact=True).input_value()
 
 

@@ -179,12 +179,12 @@ def test_a_predictions_file(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (prediction(answers="mji"), "line 1: is no prediction"),
-        (prediction(margin="x"), "line 1: is no prediction"),
+        (prediction(answers="mji"), "line 1: is not a prediction"),
+        (prediction(margin="x"), "line 1: is not a prediction"),
         (prediction() + "\n{", "line 2: is not JSON"),
         ("[]", "line 1: is not a JSON object"),
         ("", "has no predictions"),
-        ('{"schema": 99}', "is no prediction"),
+        ('{"schema": 99}', "is not a prediction"),
     ],
 )
 def test_damaged_files_are_one_sentence(folder, tmp_path, content, said):

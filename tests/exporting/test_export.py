@@ -125,6 +125,6 @@ def test_what_cannot_be_exported_is_refused(run, tmp_path):
         ExportOptions(formats=())
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").touch()
-    with pytest.raises(ModelError, match="is no sentence-transformers folder"):
+    with pytest.raises(ModelError, match="is not a sentence-transformers folder"):
         export_model(run / "model", tmp_path / "mine", sentences, console=quiet)
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]

@@ -33,7 +33,9 @@ def test_local_files_and_patterns_are_themselves(tmp_path):
 
 
 def test_local_files_that_are_not_there(tmp_path):
-    with pytest.raises(IsoglotError, match=r"no.txt: there is no such file, and it is no address"):
+    with pytest.raises(
+        IsoglotError, match=r"no.txt: there is no such file. Name a file, an address"
+    ):
         resolve("no.txt", folder=tmp_path)
     with pytest.raises(IsoglotError, match=r"no\*.txt: no file matches"):
         resolve(f"{tmp_path}/no*.txt", folder=tmp_path)

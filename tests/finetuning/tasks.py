@@ -31,7 +31,7 @@ class PairTask(Task[LabeledText, str]):
     version = 1
     metrics: ClassVar = (Metric(name="accuracy"),)
     paper = ""
-    licence = ""
+    license = ""
     number = 12
 
     def __init__(self) -> None:

@@ -86,7 +86,7 @@ def test_a_task_that_a_paper_did_not_run_has_settings_too():
 
 
 def test_an_unknown_setting_names_the_nearest():
-    with pytest.raises(RecipeError, match="'epoch' is no setting; did you mean 'epochs'"):
+    with pytest.raises(RecipeError, match="there is no setting 'epoch'; did you mean 'epochs'"):
         build_request("zero-shot", ("en",), None, None, "xtreme", {"epoch": 1}, None)
 
 

@@ -135,7 +135,7 @@ def test_same_numbers_three_ways(architecture):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_neighbours_change_not_one_bit(architecture):
+def test_neighbors_change_not_one_bit(architecture):
     _, rows = mixed_rows()
     encoder = tiny_encoder(architecture)
     others = rows.sequences != 1

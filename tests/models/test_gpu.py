@@ -48,7 +48,7 @@ def test_flex_loses_no_more_to_bf16_than_sdpa(architecture):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_neighbours_change_not_one_bit(architecture):
+def test_neighbors_change_not_one_bit(architecture):
     encoder = tiny_encoder(architecture).cuda()
     rows = mixed_rows()[1].to("cuda")
     others = rows.sequences != 1

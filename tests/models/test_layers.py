@@ -70,7 +70,7 @@ def test_what_is_left_is_scaled_and_the_share_is_right(p):
 
 
 def test_masks_have_no_pattern():
-    """Rows, columns, neighbours and other seeds: as far from each other as chance makes them."""
+    """Rows, columns, neighbors and other seeds: as far from each other as chance makes them."""
     mask = dropped(2).float()
     for dim, others in ((0, SHAPE[0]), (1, SHAPE[1])):
         spread = mask.mean(dim=dim).std().item()

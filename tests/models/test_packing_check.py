@@ -20,7 +20,7 @@ SMALL = {"vocab_size": 50, "max_position_embeddings": 40, "pad_token_id": 1}
 
 
 class Leaky(nn.Module):
-    """A layer whose output at a token depends on its neighbour, mask or no mask."""
+    """A layer whose output at a token depends on its neighbor, mask or no mask."""
 
     def __init__(self, inner):
         super().__init__()

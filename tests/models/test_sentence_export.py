@@ -147,5 +147,5 @@ def test_a_card_of_its_own_and_how_a_vector_is_made(model, tmp_path):
 
 def test_another_folder_is_not_overwritten(model, tmp_path):
     (tmp_path / "out").mkdir()
-    with pytest.raises(ModelError, match="is no sentence-transformers folder"):
+    with pytest.raises(ModelError, match="is not a sentence-transformers folder"):
         export_sentence_transformers(model, tmp_path / "out", head_of("bare")[1], max_length=96)

@@ -48,7 +48,7 @@ def test_a_damaged_folder_is_named(folder, tmp_path):
     with pytest.raises(ModelError, match=r"lacks weights .*crossattention\.self\.query"):
         Translator.open(folder)
     (folder / "model.safetensors").write_bytes(b"nothing")
-    with pytest.raises(ModelError, match="is no readable safetensors file"):
+    with pytest.raises(ModelError, match="is not a readable safetensors file"):
         Translator.open(folder)
     (folder / "config.json").write_text("{")
     with pytest.raises(ModelError, match="is not readable JSON"):

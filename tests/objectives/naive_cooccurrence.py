@@ -27,7 +27,7 @@ def naive_term(settings, encoder, pair, x):
 def naive_error(settings, encoder, pair, x):
     """f(X), and H_t · H_k / √d - log X."""
     mine, other = pair
-    if settings.neighbour_vectors == "output_embeddings" and settings.lm_head_transform:
+    if settings.neighbor_vectors == "output_embeddings" and settings.lm_head_transform:
         mine = transformed(encoder, mine)
     dot = mine @ other
     if settings.scale:
@@ -56,7 +56,7 @@ def naive_loss(settings, batch, states, encoder, counts, vocabulary):
         ):
             ids[place] = target
     states = states.flatten(0, 1)
-    read = {"all": (True, False), "masked": (True,), "shown": (False,)}[settings.neighbours]
+    read = {"all": (True, False), "masked": (True,), "shown": (False,)}[settings.neighbors]
     for host in settings.target_objectives:
         start, stop = batch.target_slices[host]
         for t in batch.target_positions[start:stop].tolist():
@@ -71,7 +71,7 @@ def naive_loss(settings, batch, states, encoder, counts, vocabulary):
                 number += 1
                 metrics["seen"][1] += 1
                 x = count_of(counts, ids[t], ids[k])
-                hidden = settings.neighbour_vectors == "hidden_states"
+                hidden = settings.neighbor_vectors == "hidden_states"
                 other = states[k] if hidden else output[ids[k]]
                 if x:
                     trust, error = naive_error(settings, encoder, (states[t], other), x)
@@ -79,7 +79,7 @@ def naive_loss(settings, batch, states, encoder, counts, vocabulary):
                     metrics["seen"][0] += 1
                     metrics["error"][0] += trust * abs(float(error.detach()))
                     metrics["error"][1] += trust
-            divisor = {"neighbours": max(number, 1), "window": 2 * settings.pairs.window, "none": 1}
+            divisor = {"neighbors": max(number, 1), "window": 2 * settings.pairs.window, "none": 1}
             total = total + terms / divisor[settings.normalize_by]
     return total, metrics
 

@@ -133,16 +133,16 @@ def test_lengths_reach_and_targets_are_told_in_advance(first, second, rate, slot
 def test_no_slot_depends_on_its_own_sentence(positions):
     """By gradient: exactly zero for its own sentence, something for the other."""
     encoder = make_encoder()
-    neighbour = built(seed=5, positions=positions)[0]
+    neighbor = built(seed=5, positions=positions)[0]
     pair = built(rate=0.2, positions=positions)
-    rows, (at_neighbour, *at) = rows_of([neighbour, pair[0]], [pair[1]])
+    rows, (at_neighbor, *at) = rows_of([neighbor, pair[0]], [pair[1]])
     for asked, (start, sequence) in enumerate(zip(at, pair, strict=True)):
         own, other = at[1 - asked], pair[1 - asked]
         for slot in sequence.markers["slots"]:
             for word in (7, int(sequence.targets[slot])):
                 gradient = sensitivity(encoder, rows, start + int(slot), word)
                 assert (gradient[own : own + len(other)] == 0).all()
-                assert (gradient[at_neighbour : at_neighbour + len(neighbour)] == 0).all()
+                assert (gradient[at_neighbor : at_neighbor + len(neighbor)] == 0).all()
                 assert (gradient[start : start + len(sequence)] > 0).all()
         for place in np.flatnonzero(sequence.roles == 0):
             gradient = sensitivity(encoder, rows, start + int(place))

@@ -25,7 +25,7 @@ from isoglot.objectives.cooccurrence import (
 from isoglot.objectives.masking import Masking
 from isoglot.objectives.mass import MASS
 from isoglot.objectives.mlm import MLM
-from isoglot.objectives.neighbours import TokenLayout
+from isoglot.objectives.neighbors import TokenLayout
 from isoglot.objectives.tlm import TLM
 from isoglot.pretraining.config import StageConfig, objectives_of
 from isoglot.pretraining.run import pretrain
@@ -88,7 +88,7 @@ def counts(corpus):
     return {(a, b): x for (a, b), x in zip(pairs.tolist(), values, strict=True)}
 
 
-OUTPUT = {"neighbour_vectors": "output_embeddings"}
+OUTPUT = {"neighbor_vectors": "output_embeddings"}
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ OUTPUT = {"neighbour_vectors": "output_embeddings"}
         OUTPUT,
         {**OUTPUT, "normalize_by": "window", "target_objectives": ("mlm",)},
         {**OUTPUT, "lm_head_transform": False},
-        {"neighbours": "shown", "log_plus_one": True, "normalize_by": "window"},
-        {"neighbours": "masked"},
+        {"neighbors": "shown", "log_plus_one": True, "normalize_by": "window"},
+        {"neighbors": "masked"},
         {"pairs": PairConfig(window=4), "normalize_by": "none", "scale": False},
         {"pairs": PairConfig(window=1), "x_max": 10.0, "alpha": 0.5, "target_objectives": ("tlm",)},
     ],
@@ -113,7 +113,7 @@ def test_loss_and_gradient_equal_a_naive_float64_sum(batch, counts, corpus, chan
     rng = torch.Generator().manual_seed(0)
     states = torch.randn(4, 96, 32, generator=rng, dtype=torch.float64, requires_grad=True)
     wanted = [states]
-    if objective.neighbour_vectors == "output_embeddings":
+    if objective.neighbor_vectors == "output_embeddings":
         wanted.append(encoder.model.get_output_embeddings().weight)
         if objective.lm_head_transform:
             wanted.append(encoder.model.lm_head.dense.weight)
@@ -134,7 +134,7 @@ def test_eq_6_reads_the_logits_of_mlm(corpus):
     size = corpus.vocabulary.size
     encoder, table = make_encoder(size=size), table_of({(6, 7): 1.0}, size)
     module = CooccurrenceRegression(
-        Cooccurrence(neighbour_vectors="output_embeddings", scale=False, x_max=1.0),
+        Cooccurrence(neighbor_vectors="output_embeddings", scale=False, x_max=1.0),
         table,
         corpus.vocabulary,
         encoder,
@@ -210,8 +210,8 @@ def test_a_micro_batch_that_decodes_nothing_has_no_loss(padded, counts, corpus):
 
 
 def test_the_decoder_is_read_only_where_there_is_one():
-    with pytest.raises(RecipeError, match="neighbours: all or masked"):
-        Cooccurrence(states="decoder", neighbours="shown")
+    with pytest.raises(RecipeError, match="neighbors: all or masked"):
+        Cooccurrence(states="decoder", neighbors="shown")
     objective = Cooccurrence(states="decoder", target_objectives=("mlm",))
     with pytest.raises(RecipeError, match="'mlm' has no decoder"):
         objective.check_together({"mlm": MLM()})
@@ -231,7 +231,7 @@ def test_tokens_that_the_tokenizer_does_not_have_are_special(corpus, counts):
 def test_heads_that_eq_6_cannot_read_are_refused(corpus, counts):
     size = corpus.vocabulary.size
     encoder, table = make_encoder(size=size), table_of(counts, size)
-    objective = Cooccurrence(neighbour_vectors="output_embeddings")
+    objective = Cooccurrence(neighbor_vectors="output_embeddings")
     encoder.lm_head.ends_with_output_embeddings = False
     with pytest.raises(ModelError, match="does not end with that product"):
         CooccurrenceRegression(objective, table, corpus.vocabulary, encoder)
@@ -242,10 +242,10 @@ def test_heads_that_eq_6_cannot_read_are_refused(corpus, counts):
         CooccurrenceRegression(literal, table, corpus.vocabulary, encoder)
 
 
-@pytest.mark.parametrize("side", ["target", "neighbour"])
+@pytest.mark.parametrize("side", ["target", "neighbor"])
 def test_a_detached_side_gets_no_gradient(batch, counts, corpus, side):
     objective, size = (
-        Cooccurrence(neighbour_vectors="output_embeddings", detach=side),
+        Cooccurrence(neighbor_vectors="output_embeddings", detach=side),
         corpus.vocabulary.size,
     )
     encoder = make_encoder(size=size)
@@ -254,7 +254,7 @@ def test_a_detached_side_gets_no_gradient(batch, counts, corpus, side):
     output = encoder.model.get_output_embeddings().weight
     total = module.loss(result_of(batch, states)).total
     gradients = torch.autograd.grad(total, [states, output], allow_unused=True)
-    assert [gradient is None for gradient in gradients] == [side == "target", side == "neighbour"]
+    assert [gradient is None for gradient in gradients] == [side == "target", side == "neighbor"]
 
 
 def test_it_counts_the_masked_tokens_of_its_target_objectives(batch):

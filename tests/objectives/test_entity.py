@@ -188,7 +188,7 @@ def test_the_released_variant_hides_more_and_predicts_it() -> None:
     assert (description.targets == IGNORE).all()
 
 
-def test_the_released_variant_normalises_keeps_the_same_entity_and_looks_both_ways() -> None:
+def test_the_released_variant_normalizes_keeps_the_same_entity_and_looks_both_ways() -> None:
     module, states = entity_module(variant="released"), states_of_rows()
     old = torch.randn(2, 4, dtype=torch.float64)
     module.queue.enqueue(old, torch.tensor([[7], [30]]))

@@ -69,11 +69,11 @@ def batch_of(pairs: list[Pair], *, per_row: int = 1, before: int = 0) -> Any:
     others = random_pairs(len(built), longest=9)
     rows, own = [], []
     for start in range(0, len(built), per_row):
-        neighbours = [
+        neighbors = [
             TLM().build(others[start], VOCABULARY, np.random.default_rng(number))[0]
             for number in range(before)
         ]
-        row = [*neighbours, *built[start : start + per_row]]
+        row = [*neighbors, *built[start : start + per_row]]
         own += [False] * before + [True] * (len(row) - before)
         rows.append(row)
     laid, starts = rows_of(*rows, length=before * 24 + per_row * 44)
@@ -376,7 +376,7 @@ def test_special_tokens_and_other_sequences_take_no_part(variant: str) -> None:
 
 
 @pytest.mark.parametrize("variant", SETTINGS)
-def test_row_neighbours_change_nothing(variant: str) -> None:
+def test_row_neighbors_change_nothing(variant: str) -> None:
     """Loss and gradient at the word embeddings, whatever else is in the rows."""
     encoder, pairs = make_encoder(), random_pairs(5)
     module, found = AlignedTokens(SETTINGS[variant]), []

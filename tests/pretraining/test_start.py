@@ -1,4 +1,4 @@
-"""Runs that begin with a transplant, freeze the body, distil, and keep models along training."""
+"""Runs that begin with a transplant, freeze the body, distill, and keep models along training."""
 
 from __future__ import annotations
 

@@ -95,16 +95,16 @@ def schedule_as_said(recipe: Any, line: str) -> bool:
 
 def regresses_as_said(recipe: Any, line: str) -> bool:
     objective = used(recipe)["cooccurrence"]
-    divides = "neighbours" if "they have" in line else "window" if "1/2n" in line else "none"
+    divides = "neighbors" if "they have" in line else "window" if "1/2n" in line else "none"
     (alpha,) = re.findall(r"0\.\d+", line)
     right = objective.normalize_by == divides and objective.detach == "none"
     return right and objective.alpha == float(alpha)
 
 
-def neighbours_as_said(recipe: Any, line: str) -> bool:
+def neighbors_as_said(recipe: Any, line: str) -> bool:
     objective = used(recipe)["cooccurrence"]
     wanted = "all" if "masked or not" in line else "shown"
-    return objective.neighbours == wanted and objective.neighbour_vectors == "hidden_states"
+    return objective.neighbors == wanted and objective.neighbor_vectors == "hidden_states"
 
 
 def shares_as_said(recipe: Any, line: str) -> bool:
@@ -240,7 +240,7 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
         == {None if "fit a row" in line else numbers(line)[0]}
     ),
     "lm_head": lambda r, _: (
-        used(r)["cooccurrence"].neighbour_vectors == "output_embeddings"
+        used(r)["cooccurrence"].neighbor_vectors == "output_embeddings"
         and used(r)["cooccurrence"].lm_head_transform
     ),
     "losses": lambda r, _: used(r)["entity"].variant == "released",
@@ -253,7 +253,7 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
         r.transplant and r.transplant.initialize in ("both", "embeddings") and r.transplant.strict
     ),
     "negatives": lambda r, _: not used(r)["moco"].allow_false_negatives,
-    "neighbours": neighbours_as_said,
+    "neighbors": neighbors_as_said,
     "optimizer": xlm_k_optimizer,
     "phrases": lambda r, _: (
         used(r)["mlm"].masking.unit == "pmi" and used(r)["mlm"].masking.phrases is None

@@ -174,7 +174,10 @@ class TestSet:
             ("=3", "--set =3: write it as path.to.setting=value."),
             ("s.2=1", "--set s.2=1: '2' must be a place in a list of 2: a number from 0 to 1."),
             ("s.x=1", "--set s.x=1: 'x' must be a place in a list of 2: a number from 0 to 1."),
-            ("a.b.c=1", "--set a.b.c=1: 'c' lies below a plain value (1)."),
+            (
+                "a.b.c=1",
+                "--set a.b.c=1: 'c' cannot be set below the plain value 1. Shorten the path.",
+            ),
             (
                 "a=[1",
                 "--set a=[1: this is not YAML; expected ',' or ']', but got '<stream end>'.",

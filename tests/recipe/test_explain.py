@@ -103,3 +103,8 @@ def test_text_that_yaml_must_quote(tmp_path):
     file = tmp_path / "a.yaml"
     file.write_text(explained(recipe), encoding="utf-8")
     assert load_recipe(str(file)) == recipe
+
+
+def test_names_with_hyphens_are_not_divided():
+    lines = explained(load_recipe("tiny")).splitlines()
+    assert not [line for line in lines if "#" in line and line.endswith("-")]

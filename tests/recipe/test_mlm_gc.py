@@ -34,7 +34,7 @@ def test_equation_3():
     gc = of(load_recipe("mlm-gc"), "cooccurrence")
     assert (gc.weight, gc.pairs.window, gc.pairs.weights) == (1.0, 2, "paper")
     assert gc.pairs.language_constants
-    assert (gc.x_max, gc.alpha, gc.scale, gc.neighbour_vectors) == (
+    assert (gc.x_max, gc.alpha, gc.scale, gc.neighbor_vectors) == (
         100.0,
         0.75,
         True,
@@ -60,12 +60,12 @@ def test_tables_1_and_2():
 def test_the_alternatives():
     for name in ("mlm-gc-output", "mlm-gc-output+tlm"):
         assert (
-            of(load_recipe(f"ablations/{name}"), "cooccurrence").neighbour_vectors
+            of(load_recipe(f"ablations/{name}"), "cooccurrence").neighbor_vectors
             == "output_embeddings"
         )
     assert of(load_recipe("ablations/mlm-gc-alone"), "mlm").weight == 0
     released = of(load_recipe("ablations/mlm-gc-released"), "cooccurrence")
-    assert (released.pairs.weights, released.neighbours) == ("released", "shown")
+    assert (released.pairs.weights, released.neighbors) == ("released", "shown")
     assert (released.log_plus_one, released.normalize_by) == (True, "window")
     masking = of(load_recipe("xlm+pmi"), "mlm").masking
     assert (masking.unit, masking.pmi.max_length, masking.phrases) == ("pmi", 5, None)

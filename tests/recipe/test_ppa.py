@@ -117,12 +117,12 @@ def test_ppa_mean_is_ppa_but_for_how_vectors_are_made():
 @pytest.mark.parametrize(
     ("name", "said", "unsaid"),
     [
-        ("ppa", ("keys", "no negatives", "predicted", "clipped at norm 1"), ()),
+        ("ppa", ("keys", "not negatives", "predicted", "clipped at norm 1"), ()),
         ("ablations/ppa-no-moco", ("predicted", "clipped at norm 1"), ("keys", "negatives")),
-        ("ablations/ppa-no-tlm", ("keys", "no negatives", "clipped at norm 1"), ("predicted",)),
-        ("ablations/ppa-mlm", ("keys", "no negatives", "of a sentence", "clipped at norm 1"), ()),
-        ("ppa-in-batch", ("no momentum encoder", "no negatives", "clipped at norm 1"), ("MoCo",)),
-        ("ppa-mean", ("the mean of the states", "no negatives", "clipped at norm 1"), ()),
+        ("ablations/ppa-no-tlm", ("keys", "not negatives", "clipped at norm 1"), ("predicted",)),
+        ("ablations/ppa-mlm", ("keys", "not negatives", "of a sentence", "clipped at norm 1"), ()),
+        ("ppa-in-batch", ("no momentum encoder", "not negatives", "clipped at norm 1"), ("MoCo",)),
+        ("ppa-mean", ("the mean of the states", "not negatives", "clipped at norm 1"), ()),
         ("xlco", ("1,536 rows",), ("the queue fills",)),
     ],
 )

@@ -213,7 +213,7 @@ def test_prepare_files(tmp_path):
 
 
 def _paths(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Paths of all settings with names long enough to be misspelt recognisably."""
+    """Paths of all settings with names long enough to be misspelled recognizably."""
     if isinstance(data, list):
         return [p for i, item in enumerate(data) for p in _paths(item, (*path, i))]
     if not isinstance(data, dict):
@@ -282,7 +282,7 @@ def test_text_in_the_place_of_a_prepare_file_is_told_what_is_expected(tmp_path):
     file = tmp_path / "en.txt"
     file.write_text("A sentence: with a colon: and another\n")
     said = refusal(load_prepare, file)
-    assert f"{file} is no prepare file" in said
+    assert f"{file} is not a prepare file" in said
     assert "docs/prepare.md" in said
     # what it proposes can be used as it is
     (tmp_path / "prepare.yaml").write_text(said.partition("\n")[2].rpartition("\n")[0], "utf-8")
@@ -294,7 +294,7 @@ def test_text_in_the_place_of_a_prepare_file_is_told_what_is_expected(tmp_path):
         load_prepare, tmp_path / "en-sw.tsv"
     )
     file.write_text("Chapter: a line that YAML reads as a setting\n", "utf-8")
-    assert f"{file} is no prepare file" in refusal(load_prepare, file)
+    assert f"{file} is not a prepare file" in refusal(load_prepare, file)
     wrong = tmp_path / "prepare.yaml"
     wrong.write_text("sources: a: b\n")
-    assert "is no prepare file" not in refusal(load_prepare, wrong)
+    assert "is not a prepare file" not in refusal(load_prepare, wrong)

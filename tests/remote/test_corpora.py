@@ -102,7 +102,7 @@ def test_wrong_and_missing_shards_are_refused_with_their_url(remote, memory, mon
     memory.pipe(f"/bucket/corpus/{first}", content[:-1] + b"x")
     memory.rm(f"/bucket/corpus/{second}")
     table = remote.table("pairs", "aa-bb", "train")
-    with pytest.raises(FetchError, match=rf"^memory://bucket/corpus/{first}: its content is not"):
+    with pytest.raises(FetchError, match=rf"^memory://bucket/corpus/{first}: its content differs"):
         table.shards[0].offsets("first")
     with pytest.raises(FetchError, match=rf"^memory://bucket/corpus/{second}: there is no such"):
         table.shards[1].offsets("first")

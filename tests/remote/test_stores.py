@@ -66,7 +66,7 @@ def test_the_environment_sets_tries_and_silence(monkeypatch):
     monkeypatch.setenv("ISOGLOT_REMOTE_TRIES", "7")
     assert (remote_config().max_tries, remote_config().read_seconds) == (7, 1.0)
     monkeypatch.setenv("ISOGLOT_REMOTE_TRIES", "many")
-    with pytest.raises(FetchError, match="ISOGLOT_REMOTE_TRIES='many': is no number"):
+    with pytest.raises(FetchError, match="ISOGLOT_REMOTE_TRIES='many': is not a number"):
         remote_config()
 
 

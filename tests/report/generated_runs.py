@@ -117,10 +117,10 @@ def _score(task, language, metric, value):
 
 
 def _exhibits(rng, languages, *, mixed: bool) -> Visualizations:
-    centres = rng.normal(0, 0.3 if mixed else 3, (len(languages), 2))
+    centers = rng.normal(0, 0.3 if mixed else 3, (len(languages), 2))
     points = {
-        language: tuple((float(x), float(y)) for x, y in rng.normal(centre, 1, (100, 2)).round(2))
-        for language, centre in zip(languages, centres, strict=True)
+        language: tuple((float(x), float(y)) for x, y in rng.normal(center, 1, (100, 2)).round(2))
+        for language, center in zip(languages, centers, strict=True)
     }
     first = "The old house stands by the river .".split()
     second = "Das alte Haus steht am Fluss .".split()

@@ -19,13 +19,13 @@ def test_a_band_of_speeds_does_not_fall_below_zero():
 
 
 def test_a_band_of_values_of_both_signs_does():
-    line = Line(label="a", colour=0, points=((1, 0.5), (2, -0.5)), spread=(1.0, 1.0))
+    line = Line(label="a", color=0, points=((1, 0.5), (2, -0.5)), spread=(1.0, 1.0))
     assert line.band() == [(-0.5, 1.5), (-1.5, 0.5)]
-    alone = Line(label="a", colour=0, points=((1, 0.5),))
+    alone = Line(label="a", color=0, points=((1, 0.5),))
     assert alone.band() == [(0.5, 0.5)]
 
 
 def test_a_band_on_a_logarithmic_axis():
-    line = Line(label="a", colour=0, points=((1, 1.0), (2, 10.0)), spread=(3.0, 1.0))
+    line = Line(label="a", color=0, points=((1, 1.0), (2, 10.0)), spread=(3.0, 1.0))
     svg = chart_svg(Chart(lines=(line,), x_label="x", y_label="y", log=True))
     assert "nan" not in svg

@@ -182,7 +182,7 @@ def test_values_that_are_no_numbers_are_told_not_raised(folder):
     text = shown(run, width=80)
     assert "[red]name[/]" in text, "no markup"
     assert max(map(len, text.splitlines())) <= 80
-    assert text.count("that is no number.") == 2
+    assert text.count("that is not a number.") == 2
     assert "2 lines of" in text
 
 

@@ -108,7 +108,7 @@ def test_the_rule_is_stated_and_names_the_baseline(board):
                   "Mean: over the 2 of 3 tasks", "Rank: one more"):  # fmt: skip
         assert words in caption
     assert ABOVE not in overview_table(board).caption
-    with pytest.raises(ReportError, match="--baseline zz is none of the models"):
+    with pytest.raises(ReportError, match="--baseline zz is not one of the models"):
         overview_table(board, baseline="zz")
 
 

@@ -152,7 +152,7 @@ def test_names_are_unique_and_found():
     for task in all_tasks():
         assert isinstance(find_task(task.name), task)
         assert task.__doc__
-        assert task.licence
+        assert task.license
         assert task.languages
         assert task.summary
         assert task.metrics

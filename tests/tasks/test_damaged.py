@@ -33,7 +33,7 @@ LINES = [
     ("xcopa", "xcopa/val.sw.jsonl", 8, '{"question": "why", "label": 0}', "asks 'why'"),
     ("tatoeba", "tatoeba/swh-eng.tsv", 11, "one side", "has 1 columns"),
     ("alignment", "word_align/xlm-align/de-en/alignv2.txt", 12, "0 7", "is not `sentence"),
-    ("alignment-awesome", "word_align/awesome-align/zhen.gold", 4, "1-1 2~2", "'2~2' is no link"),
+    ("alignment-awesome", "word_align/awesome-align/zhen.gold", 4, "1-1 2~2", "'2~2' is not"),
     ("xling", "bli/xling-eval/en-de/yacle.test.freq.2k.en-de.tsv", 9, "alone", "not two words"),
     ("analogy", "analogy/zh.google.txt", 5, "a b c", "is not four words"),
     ("word-similarity", "word_similarity/en.RG-65.txt", 2, "gem jewel much", "and a number"),
@@ -152,7 +152,7 @@ def test_links_that_point_outside(data_folder, tmp_path):
         ("squad", {"squad/dev-v1.1.json": {"data": [{"paragraphs": ["x"]}]}}, "line 1: is not SQ"),
         ("squad", {"squad/dev-v1.1.json": {"data": [{"paragraphs": [{"context": "a"}]}]}}, "'qas'"),
         ("squad", {"squad/dev-v1.1.json": {"data": [{"paragraphs": [
-            {"context": "a", "qas": ["q"]}]}]}}, "article 1: 'q' is no question"),
+            {"context": "a", "qas": ["q"]}]}]}}, "article 1: 'q' is not a question"),
         ("lama", {"lama/data/TREx/P19.jsonl": {"sub_label": "a", "obj_label": "b"},
                   "lama/data/relations.jsonl": {"relation": "P20", "template": "t", "type": "1-1"}},
          "P19.jsonl, line 1: relations.jsonl has no relation P19"),

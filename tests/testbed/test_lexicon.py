@@ -37,7 +37,7 @@ def test_what_goes_with_what_names_only_known_concepts():
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_concept_can_be_realised(language):
+def test_every_concept_can_be_realized(language):
     """Each noun counted and not, as subject and object; each verb in all its forms."""
     grammar, inventory = grammar_of(language), make_inventory(None)
     groups = inventory.categories

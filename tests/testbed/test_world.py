@@ -152,7 +152,7 @@ def test_small_worlds_have_small_vocabularies():
     assert len(World(0, max_entities=12).entity_names("en")) <= 12
 
 
-def test_in_a_zipf_world_words_have_favourite_company_the_same_in_all_languages():
+def test_in_a_zipf_world_words_have_favorite_company_the_same_in_all_languages():
     def counts(language, *, zipf):
         world = World(0, num_concepts=60, max_entities=12, zipf=zipf)
         texts = [text for document in world.text(language, 1500) for text in document]
@@ -168,14 +168,14 @@ def test_in_a_zipf_world_words_have_favourite_company_the_same_in_all_languages(
 
 
 def test_what_is_bought_is_not_what_is_seen():
-    def favourites(language, *verbs):
+    def favorites(language, *verbs):
         world = World(0, num_concepts=60, max_entities=12, zipf=True)
         said = " ".join(text for document in world.text(language, 1500) for text in document)
         found = [Counter(re.findall(rf"\b{verb} (\w+)", said)) for verb in verbs]
         return [counts.most_common(1)[0][0] for counts in found]
 
-    assert favourites("en", "saw the", "bought the") == ["book", "newspaper"]
-    assert favourites("es", "vio el", "compró el") == ["libro", "periódico"]
+    assert favorites("en", "saw the", "bought the") == ["book", "newspaper"]
+    assert favorites("es", "vio el", "compró el") == ["libro", "periódico"]
 
 
 def test_unknown_language_is_a_plain_error():

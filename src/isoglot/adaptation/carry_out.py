@@ -230,7 +230,7 @@ class Adaptation:
         if resume and self.records.result("begun", data) is None:
             raise CheckpointError(
                 f"{run} was begun with another corpus or encoder: the plan, the data or the "
-                f"encoder have changed since. Undo that, or remove {run} to train again."
+                f"encoder has changed since. Restore it, or remove {run} to train again."
             )
         self.records.finish("begun", data, {}, seconds=0.0)
         total = sum(stage.steps or 0 for stage in recipe.stages)

@@ -171,7 +171,7 @@ def _text_streams(share: float, alpha: float) -> dict[str, StreamConfig]:
 
 
 def in_batch_contrast() -> MoCo:
-    """Contrast of mean states with the other pairs of a micro-batch, both sides trained."""
+    """Contrast of mean states with the other pairs of the step, both sides trained."""
     return MoCo(
         pooling="mean",
         key_encoder="shared",

@@ -47,10 +47,10 @@ def choose_fields(
         found = _pair_fields(samples, languages)
     if found is None:
         wanted = "text" if len(languages) == 1 else f"{languages[0]} and {languages[1]}"
-        names = ", ".join(sorted(samples)) or "none with text"
+        names = ", ".join(sorted(samples)) or "none"
         raise CorpusError(
-            f"{path}: none of its fields is clearly that of {wanted} (it has {names}). Name the "
-            f"field {'`text`' if len(languages) == 1 else 'of each language by its code'}."
+            f"{path}: which field holds {wanted} is not clear (its fields with text: {names}). "
+            f"Rename {'it' if len(languages) == 1 else 'the fields'} to {wanted}."
         )
     return found
 

@@ -219,8 +219,8 @@ def check_hub(name: str) -> None:
         validate_repo_id(name + SUFFIX)
     except HFValidationError as error:
         raise HubError(
-            f"--push-to-hub {name}: is no name of a repository ({_first_line(error)}). Write "
-            "USER/NAME."
+            f"--push-to-hub {name}: is not a repository name ({_first_line(error)}). Write "
+            "OWNER/NAME."
         ) from error
     with _hub_errors(name):
         _api().whoami()

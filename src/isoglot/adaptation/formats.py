@@ -82,7 +82,7 @@ def detect_format(path: Path, languages: Sequence[str]) -> FileFormat:
         return fields_format(path, objects, languages, "jsonl", "field")
     if kind in {".json", ".jsonl", ".ndjson"}:
         raise CorpusError(
-            f"{path}: is not JSON lines: its first line is no JSON object. Write one object on "
+            f"{path}: is not JSON lines: its first line is not a JSON object. Write one object on "
             "each line, for example with jq -c '.[]' FILE."
         )
     if is_csv(path, lines[0], languages):

@@ -3,7 +3,7 @@
     corpus --held-out part--> OUT/linking --score_linking_files--> LinkingScores (before, after)
 
 Queries are the names of held-out pages, masked, and held-out facts; candidates are descriptions in
-another language (`isoglot.tasks.linking`). Both models are scored by the cosine of their centred
+another language (`isoglot.tasks.linking`). Both models are scored by the cosine of their centered
 states at every layer; the trained heads of the objectives besides, where a model has them.
 """
 

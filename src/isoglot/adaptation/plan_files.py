@@ -104,7 +104,7 @@ def read_plan(folder: AdaptFolder) -> AdaptPlan | None:
         planned_tokens = content.get("train_tokens")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RecipeError(
-            f"{folder.plan}: is not a plan any more ({error}). Remove the folder to plan again."
+            f"{folder.plan}: the plan cannot be read ({error}). Remove the folder to plan again."
         ) from error
     recipe = load_recipe(str(folder.plan / _RECIPE))
     if edited:

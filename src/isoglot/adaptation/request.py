@@ -134,8 +134,8 @@ def _language(spelled: str, where: str) -> str:
     if not (is_language(spelled) and known):
         hint = nearest(spelled, [*NAMES.values()])
         raise RecipeError(
-            f"{where} is no code of a language: write the one of BCP 47 or ISO 639, such as sw or "
-            f"pt_BR, or its English name{f'; {hint}' if hint.endswith('?') else ''}"
+            f"{where} is not a language code. Write a code of BCP 47 or ISO 639, such as sw or "
+            f"pt_BR, or the language's English name{f'; {hint}' if hint.endswith('?') else '.'}"
         )
     return code
 
@@ -169,10 +169,11 @@ def unquoted(extra: Sequence[str], given: Mapping[str, tuple[str, ...]]) -> str:
     """The sentence about files that follow an option: a shell has expanded a pattern."""
     code, names = next(iter(given.items()), ("sw", ("raw/sw/*.txt",)))
     example = str(Path(names[0]).with_name(f"*{Path(names[0]).suffix}"))
+    more = f" and {len(extra) - 1:,} more" if len(extra) > 1 else ""
     return (
-        f"{extra[0]}{f' and {len(extra) - 1:,} more' if len(extra) > 1 else ''}: stands where no "
-        "file is expected. If the shell expanded a pattern, put it in quotes, such as "
-        f"--text '{code}={example}', or name the folder."
+        f"unexpected argument {extra[0]}{more}. "
+        f"If the shell expanded a pattern, put it in quotes, such as --text '{code}={example}', or "
+        "name the folder."
     )
 
 

@@ -101,5 +101,7 @@ def _is_below(index: int, number: int) -> bool:
 def _parse(file: Path, number: int, text: str, first_word: int) -> tuple[Link, bool]:
     match = _LINK.fullmatch(text)
     if match is None:
-        raise file_error(file, number, f"{text!r} is no link like 3-4 (sure) or 3p4 (possible).")
+        raise file_error(
+            file, number, f"{text!r} is not a link such as 3-4 (sure) or 3p4 (possible)."
+        )
     return (int(match[1]) - first_word, int(match[3]) - first_word), match[2] == "-"

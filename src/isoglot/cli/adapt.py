@@ -229,7 +229,7 @@ def _request(encoder: str, given: dict[str, Any], typed: set[str]) -> AdaptConfi
 
     if given["vocabulary"] not in ("auto", "keep") and not isinstance(given["vocabulary"], int):
         raise RecipeError(
-            f"--vocabulary {given['vocabulary']}: is neither auto nor keep nor a number of words."
+            f"--vocabulary {given['vocabulary']}: write auto, keep, or the number of words to add."
         )
     if Path(encoder).suffix not in (".yaml", ".yml"):
         return AdaptConfig(encoder=encoder, **given)

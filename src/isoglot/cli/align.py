@@ -112,7 +112,7 @@ def align(
     """Link the words of sentences and their translations, in Pharaoh format.
 
     A pair's line has its links i-j, the i-th word of the first sentence and the j-th of the second,
-    counted from 0. Words are what stands between spaces, unless --pretokenize says otherwise. Lines
+    counted from 0. Words are the text between spaces, unless --pretokenize says otherwise. Lines
     keep their order; a blank line gives a blank line. A GPU is used if there is one.
     """
     from isoglot.cli.console import StageProgress, disable_progress_bars

@@ -215,7 +215,10 @@ def _check_given(
             "give one of --pairs, --text and --tasks.", param_hint="--pairs / --text / --tasks"
         )
     if compare_with is not None and predictions is None and not text:
-        raise typer.BadParameter("add --save-predictions FILE.", param_hint="--compare-with")
+        raise typer.BadParameter(
+            "it is compared with the predictions of this model: add --save-predictions FILE.",
+            param_hint="--compare-with",
+        )
 
 
 def _refuse_unread(
@@ -227,7 +230,9 @@ def _refuse_unread(
     for name, value in {**unread, **changed}.items():
         if value:
             option = f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(f"{given} does not read it: leave it out.", param_hint=option)
+            raise typer.BadParameter(
+                f"it has no effect with {given}: leave it out.", param_hint=option
+            )
 
 
 def _score_tasks(
@@ -329,6 +334,10 @@ def _feature_config(features: Mapping[str, Any], changes: Sequence[str] = ()) ->
 
     aligners = get_args(Aligner)
     if features["aligner"] not in aligners:
-        raise typer.BadParameter(f"{features['aligner']!r} is none of {', '.join(aligners)}.")
+        raise typer.BadParameter(
+            f"{features['aligner']!r} is not possible: write {', '.join(aligners[:-1])} or "
+            f"{aligners[-1]}.",
+            param_hint="--aligner",
+        )
     changed = options.parse_settings(changes, FeatureConfig) if changes else {}
     return FeatureConfig(**{**features, **changed})

@@ -88,8 +88,8 @@ def mine(
     """Find translations among the lines of two files, scored by ratio margin.
 
     The margin is the cosine of two sentence vectors over the mean cosine of their nearest neighbors
-    (Artetxe and Schwenk 2019): 1 means no nearer than others. Repeated and blank lines are left
-    out. A GPU is used if there is one. Interrupted, the same command continues.
+    (Artetxe and Schwenk 2019): 1 means as near as those. Repeated and blank lines are left out.
+    A GPU is used if there is one. After an interruption the same command continues.
     """
     from isoglot.cli.console import StageProgress, disable_progress_bars
     from isoglot.evaluation.settings import EncodeType

@@ -203,7 +203,7 @@ def split_names(names: str) -> list[str]:
     """Split a list of names at its commas; at least one name must be left."""
     found = [name.strip() for name in names.split(",") if name.strip()]
     if not found:
-        raise typer.BadParameter(f"{names!r} contains no name.")
+        raise typer.BadParameter(f"{names!r} contains no name. Write names with commas between.")
     return found
 
 
@@ -227,7 +227,7 @@ def check_choices(**choices: tuple[str, Sequence[str]]) -> dict[str, Any]:
     for name, (value, known) in choices.items():
         if value not in known:
             raise typer.BadParameter(
-                f"{value!r} is none of {', '.join(known)}.",
+                f"{value!r} is not possible: write {', '.join(known[:-1])} or {known[-1]}.",
                 param_hint=f"--{name.replace('_', '-')}",
             )
     return {name: value for name, (value, _) in choices.items()}

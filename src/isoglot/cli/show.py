@@ -134,13 +134,13 @@ def tasks(markdown: bool = _MARKDOWN) -> None:
     from isoglot.tasks import all_tasks
 
     rows = [
-        [task.name, task.kind, task.summary, task.languages, task.metrics[0].name, task.licence]
+        [task.name, task.kind, task.summary, task.languages, task.metrics[0].name, task.license]
         for task in all_tasks()
     ]
     if markdown:
         rows = [[f"`{name}`", *others] for name, *others in rows]
     print_table(
-        ["task", "kind", "what is asked", "languages", "metric", "licence of the data"],
+        ["task", "kind", "what is asked", "languages", "metric", "license of the data"],
         rows,
         markdown=markdown,
     )

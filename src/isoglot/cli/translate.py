@@ -136,6 +136,7 @@ def _read_lines(read: Callable[[], bytes], name: str) -> list[str]:
         raise IsoglotError(f"{name} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise IsoglotError(
-            f"{name} cannot be read: it is not in UTF-8 ({error}). Convert it first."
+            f"{name} cannot be read: it is not UTF-8 ({error}). Convert it first, for example with "
+            "iconv -f ISO-8859-1 -t UTF-8."
         ) from error
     return lines if lines[-1] else lines[:-1]

@@ -129,7 +129,7 @@ def _jobs(
 def _table(scores: list[JobScores]) -> Table:
     """A row per variant, means over seeds; the first row is the checkpoint."""
     languages = list(scores[0].by_language)
-    columns = (*languages, "average", "by seed", "not centred")
+    columns = (*languages, "average", "by seed", "not centered")
     table = Table("", *columns, title="Sentence retrieval, accuracy@1 in percent")
     for label, rows in {"checkpoint": scores[:1], **_grouped(scores[1:])}.items():
         if rows:
@@ -138,7 +138,7 @@ def _table(scores: list[JobScores]) -> Table:
                 *(f"{mean(row.by_language[code] for row in rows):.1f}" for code in languages),
                 _mean_sd([row.average for row in rows]),
                 " ".join(f"{row.average:.1f}" for row in rows),
-                _mean_sd([row.uncentred for row in rows]),
+                _mean_sd([row.uncentered for row in rows]),
             )
     return table
 
@@ -153,7 +153,7 @@ def _print_result(scores: list[JobScores], console: Console, seconds: float) -> 
     console.print(
         f"Both directions with English, {TEST_PAIRS} sentences a language, mean-pooled states of "
         f"each model's best layer (chosen on one half of the sentences, scored on the other), "
-        f"minus the mean vector of each language (centred).\n"
+        f"minus the mean vector of each language (centered).\n"
         f"All start from the same checkpoint and train on {tokens} tokens.\n"
         + "".join(_margin(label, groups) for label in VARIANTS if label != CONTROL)
         + _caveat(len(groups[CONTROL]))

@@ -45,7 +45,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobScores:
-    """Retrieval scores of a trained model: centred accuracy@1 by language, in percent."""
+    """Retrieval scores of a trained model: centered accuracy@1 by language, in percent."""
 
     label: str
     seed: int
@@ -53,8 +53,8 @@ class JobScores:
     num_tokens: int
     by_language: dict[str, float]
     """At the best layer, which is chosen on one half of the sentences and scored on the other."""
-    uncentred: float
-    """The average over languages without centring, at the layer best for that."""
+    uncentered: float
+    """The average over languages without centering, at the layer best for that."""
 
     @property
     def average(self) -> float:
@@ -202,20 +202,20 @@ def _score(job: Job, model: Path, num_tokens: int) -> JobScores:
     from isoglot.evaluation.settings import FeatureConfig
 
     files = sorted((job.corpus.parent / "raw/test").glob("*.tsv"))
-    uncentred, centred = (
+    uncentered, centered = (
         evaluate(model, pairs=files, features=FeatureConfig(limit=TEST_PAIRS, center=center))
         for center in (False, True)
     )
     with lock_file(job.out / "results.json", wait=True):
-        uncentred.merged(centred.scores).write(job.out / "results.json")
-    best, best_uncentred = (best_layer(found.scores) for found in (centred, uncentred))
+        uncentered.merged(centered.scores).write(job.out / "results.json")
+    best, best_uncentered = (best_layer(found.scores) for found in (centered, uncentered))
     assert best is not None, "retrieval has halves"
-    assert best_uncentred is not None
+    assert best_uncentered is not None
     return JobScores(
         label=job.label,
         seed=job.seed,
         model=model,
         num_tokens=num_tokens,
         by_language={name.split("-")[1]: 100 * v for name, v in best.by_language.items()},
-        uncentred=100 * best_uncentred.average,
+        uncentered=100 * best_uncentered.average,
     )

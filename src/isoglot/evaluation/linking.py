@@ -3,7 +3,7 @@
 A query is the state of a name's first [MASK] (all its tokens are masked), or a subject's
 description; a candidate is a description in the other language:
 
-    every layer        cosine of centred states; a description's state is the mean over its tokens
+    every layer        cosine of centered states; a description's state is the mean over its tokens
     without a layer    dot product of the trained heads (XLM-K Eq. 1 to 4), where the folder has
                        them; else as in the last layer
 """
@@ -51,7 +51,7 @@ def score_linking(
     found: list[Score] = []
     values: dict[str, Measured] = {}
     for layer in range(len(linking.keys.means)):
-        sides = [_centred(side) for side in linking.states(layer)]
+        sides = [_centered(side) for side in linking.states(layer)]
         values = linking.values(linking.ranks(*sides))
         found += job.scores(values, layer=layer)
     heads = linking.heads()
@@ -222,5 +222,5 @@ def _window(ids: list[int], site: int, longest: int) -> tuple[list[int], int]:
     return [ids[0], *ids[begin : begin + inner], ids[-1]], site - begin + 1
 
 
-def _centred(states: Tensor) -> Tensor:
+def _centered(states: Tensor) -> Tensor:
     return F.normalize(states - states.mean(dim=0), dim=-1)

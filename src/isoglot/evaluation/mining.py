@@ -9,7 +9,7 @@ script decide some points of F1:
 - The threshold lies halfway between the worst margin that gives the best F1 and the next one.
 
 The threshold is that of the dev split. Without one it is chosen on the test split, and the score is
-an upper bound ("optimised threshold" in the literature).
+an upper bound ("optimized threshold" in the literature).
 """
 
 from __future__ import annotations

@@ -249,5 +249,5 @@ def differing_predictions(
 
 def _fact_key(row: Row) -> tuple[str, ...]:
     if "predicted" not in row:
-        raise row.error("is no prediction of a probe.")
+        raise row.error("is not a prediction of a probe.")
     return tuple(row[name] for name in ("task", "language", "id", "prompt"))

@@ -12,7 +12,7 @@ Pooling = Literal["mean", "cls"]
 EncodeType = Literal["float32", "bfloat16"]
 
 _LABELS = {
-    ("center", True): "centred",
+    ("center", True): "centered",
     ("margin", True): "by margin",
     ("language_embeddings", False): "without language embeddings",
 }

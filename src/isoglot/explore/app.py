@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from isoglot.errors import IsoglotError
-from isoglot.explore import alignment, batches, errors, masks, neighbours
+from isoglot.explore import alignment, batches, errors, masks, neighbors
 from isoglot.explore import map as map_tab
 from isoglot.explore.events import on_page_load
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from isoglot.explore.session import ExploreSession
 
 TABS: tuple[tuple[str, Callable[[ExploreSession], None]], ...] = (
-    ("Neighbours", neighbours.build_tab),
+    ("Neighbors", neighbors.build_tab),
     ("Alignment", alignment.build_tab),
     ("Masks", masks.build_tab),
     ("Map", map_tab.build_tab),

@@ -14,7 +14,7 @@ from isoglot.explore.batch_html import PALETTE
 from isoglot.explore.batch_svg import compact_matrix, matrix_block, sequence_block
 from isoglot.explore.drawn_batch import DrawnToken, attention, cross_attention
 from isoglot.explore.svg_figure import Block, Figure
-from isoglot.objectives.neighbours import find_neighbours, layout_of_rows, original_ids
+from isoglot.objectives.neighbors import find_neighbors, layout_of_rows, original_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from isoglot.objectives.cooccurrence import Cooccurrence
     from isoglot.types import BoolArray, Vocabulary
 
-MAX_LABELLED = 64
+MAX_LABELED = 64
 """Tokens of a matrix that has its tokens beside it."""
 MAX_MASK_TOKENS = 2048
 """Tokens of a matrix that is drawn at all."""
@@ -51,14 +51,14 @@ def draw_figure(drawn: DrawnBatch, draw: int, *, label: str) -> Figure:
     )
     masks: list[Block] = []
     for number, (row, one) in enumerate(found, 1):
-        colour = PALETTE[(number - 1) % len(PALETTE)]
+        color = PALETTE[(number - 1) % len(PALETTE)]
         name = f"{number}. {one.objective}, {one.origin}{_PARTS[row.part]}"
         title = f"{name}; mask rule: {_rule(row, one)}"
-        figure.add(sequence_block(one, title=title, colour=colour))
+        figure.add(sequence_block(one, title=title, color=color))
         restricted = not attention(row, one.start, one.start + len(one.tokens)).all()
         if restricted or len(found) == 1:
-            masks.append(sequence_mask(row, one, colour=colour, title=f"sequence {number}"))
-        if row.part == "decoder" and (cross := _cross_mask(drawn, row, colour)) is not None:
+            masks.append(sequence_mask(row, one, color=color, title=f"sequence {number}"))
+        if row.part == "decoder" and (cross := _cross_mask(drawn, row, color)) is not None:
             masks.append(cross)
     figure.add(*masks)
     return figure
@@ -100,38 +100,38 @@ def row_figure(row: DrawnRow, *, label: str) -> Figure:
     figure = Figure(label)
     for number, one in enumerate(row.sequences):
         title = f"{number + 1}. {one.objective}, {one.origin}; mask rule: {_rule(row, one)}"
-        colour = PALETTE[number % len(PALETTE)]
-        figure.add(sequence_block(one, title=title, colour=colour))
+        color = PALETTE[number % len(PALETTE)]
+        figure.add(sequence_block(one, title=title, color=color))
     figure.add(row_mask(row))
     return figure
 
 
-def sequence_mask(row: DrawnRow, sequence: DrawnSequence, *, colour: str, title: str) -> Block:
+def sequence_mask(row: DrawnRow, sequence: DrawnSequence, *, color: str, title: str) -> Block:
     """The mask of one sequence, with its tokens beside it while they are few."""
     start, tokens = sequence.start, sequence.tokens
     allowed = attention(row, start, start + len(tokens))
     title = f"{title}: row attends to column"
-    if len(tokens) > MAX_LABELLED:
-        return compact_matrix(allowed, tokens, title=title, colours=[colour] * len(tokens))
-    return matrix_block(allowed, tokens, tokens, title=title, colours=[colour] * len(tokens))
+    if len(tokens) > MAX_LABELED:
+        return compact_matrix(allowed, tokens, title=title, colors=[color] * len(tokens))
+    return matrix_block(allowed, tokens, tokens, title=title, colors=[color] * len(tokens))
 
 
 def row_mask(row: DrawnRow) -> Block:
     """The mask of a whole row: no sequence attends to another, padding to itself alone."""
-    colours = ["currentColor"] * row.length
+    colors = ["currentColor"] * row.length
     tokens: list[DrawnToken | None] = [None] * row.length
     for number, one in enumerate(row.sequences):
         stop = one.start + len(one.tokens)
         tokens[one.start : stop] = one.tokens
-        colours[one.start : stop] = [PALETTE[number % len(PALETTE)]] * len(one.tokens)
+        colors[one.start : stop] = [PALETTE[number % len(PALETTE)]] * len(one.tokens)
     title = f"{row.title}: row attends to column"
-    if row.length > MAX_LABELLED:
-        return compact_matrix(attention(row), tokens, title=title, colours=colours)
+    if row.length > MAX_LABELED:
+        return compact_matrix(attention(row), tokens, title=title, colors=colors)
     named = [_PADDING if token is None else token for token in tokens]
-    return matrix_block(attention(row), named, named, title=title, colours=colours)
+    return matrix_block(attention(row), named, named, title=title, colors=colors)
 
 
-def _cross_mask(drawn: DrawnBatch, row: DrawnRow, colour: str) -> Block | None:
+def _cross_mask(drawn: DrawnBatch, row: DrawnRow, color: str) -> Block | None:
     """What the decoder attends to in its source; none where a model has yet to write the source."""
     allowed, source = cross_attention(drawn, row)
     keys = [token for one in source.sequences for token in one.tokens]
@@ -143,7 +143,7 @@ def _cross_mask(drawn: DrawnBatch, row: DrawnRow, colour: str) -> Block | None:
         queries,
         keys,
         title="cross-attention: decoder to encoder",
-        colours=[colour] * len(queries),
+        colors=[color] * len(queries),
     )
 
 
@@ -163,9 +163,9 @@ def pairs_figure(
     allowed = regressed_pairs(drawn, row, one, settings, vocabulary)
     rows = [place for place, token in enumerate(one.tokens) if token.target is not None]
     queries = [one.tokens[place] for place in rows]
-    title = f"states that are multiplied: masked token × neighbour, window {settings.pairs.window}"
-    colours = [PALETTE[1]] * len(rows)
-    figure.add(matrix_block(allowed[rows], queries, one.tokens, title=title, colours=colours))
+    title = f"states that are multiplied: masked token × neighbor, window {settings.pairs.window}"
+    colors = [PALETTE[1]] * len(rows)
+    figure.add(matrix_block(allowed[rows], queries, one.tokens, title=title, colors=colors))
     return figure
 
 
@@ -176,17 +176,17 @@ def regressed_pairs(
     settings: Cooccurrence,
     vocabulary: Vocabulary,
 ) -> BoolArray:
-    """(n, n) which masked token of a sequence is paired with which neighbour, for the encoder."""
+    """(n, n) which masked token of a sequence is paired with which neighbor, for the encoder."""
     import torch
 
     batch = drawn.batch
     names = [name for name in settings.target_objectives if name in batch.target_slices]
     targets = torch.cat([batch.target_positions[slice(*batch.target_slices[n])] for n in names])
     candidates = ~torch.from_numpy(vocabulary.is_special)[original_ids(batch)]
-    if settings.neighbours != "all":
+    if settings.neighbors != "all":
         masked = batch.rows.ids.flatten() == vocabulary.mask
-        candidates &= masked if settings.neighbours == "masked" else ~masked
-    near = find_neighbours(layout_of_rows(batch.rows), targets, candidates, settings.pairs.window)
+        candidates &= masked if settings.neighbors == "masked" else ~masked
+    near = find_neighbors(layout_of_rows(batch.rows), targets, candidates, settings.pairs.window)
     first = row.number * row.length + sequence.start
     found = np.zeros((len(sequence.tokens),) * 2, np.bool_)
     for target, places, exists in zip(targets.tolist(), near.places, near.exists, strict=True):
@@ -204,7 +204,7 @@ def mask_svg(row: DrawnRow, sequence: int | None) -> str:
     if sequence is None:
         figure.add(row_mask(row))
     else:
-        one, colour = row.sequences[sequence], PALETTE[sequence % len(PALETTE)]
+        one, color = row.sequences[sequence], PALETTE[sequence % len(PALETTE)]
         title = f"sequence {sequence} of {row.title}, mask rule {_rule(row, one)}"
-        figure.add(sequence_mask(row, one, colour=colour, title=title))
+        figure.add(sequence_mask(row, one, color=color, title=title))
     return figure.svg(standalone=False)

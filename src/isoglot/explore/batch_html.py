@@ -1,7 +1,7 @@
 """Rows of a micro-batch as HTML: a card for each sequence, a box for each token.
 
 A line of boxes is a run of tokens of one language and role. Runs of a right-to-left script run from
-the right. Colours are of one lightness that serves on white and on black, text has the colour of
+the right. Colors are of one lightness that serves on white and on black, text has the color of
 the page around it: the same HTML fits a light and a dark page. All text is escaped and cut.
 """
 
@@ -18,7 +18,7 @@ from isoglot.explore.markup import html_text, table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ColourBy = Literal["sequence", "objective", "language"]
+ColorBy = Literal["sequence", "objective", "language"]
 
 PALETTE = (
     "#2878bd",
@@ -32,7 +32,7 @@ PALETTE = (
     "#757e8a",
     "#5c8a16",
 )
-"""Colours with a contrast of 3:1 on white and on black pages; they repeat after the last."""
+"""Colors with a contrast of 3:1 on white and on black pages; they repeat after the last."""
 
 MAX_TOKEN_CHARACTERS = 40
 """Characters of a token that are shown."""
@@ -97,21 +97,21 @@ def runs(sequence: DrawnSequence) -> Iterator[tuple[list[DrawnToken], bool]]:
         yield tokens, is_right_to_left(said)
 
 
-def colour_number(
-    token: DrawnToken, sequence: DrawnSequence, number: int, drawn: DrawnBatch, by: ColourBy
+def color_number(
+    token: DrawnToken, sequence: DrawnSequence, number: int, drawn: DrawnBatch, by: ColorBy
 ) -> int:
-    """The colour of a token; `number` is that of its sequence in the row."""
+    """The color of a token; `number` is that of its sequence in the row."""
     if by == "objective":
         return drawn.objectives().index(sequence.objective)
     return drawn.languages().index(token.language) if by == "language" else number
 
 
 def row_html(
-    row: DrawnRow, drawn: DrawnBatch, *, colour_by: ColourBy = "sequence", positions: bool = False
+    row: DrawnRow, drawn: DrawnBatch, *, color_by: ColorBy = "sequence", positions: bool = False
 ) -> str:
     """One row: its sequences and its padding."""
     cards = [
-        _sequence_html(sequence, number, drawn, colour_by, positions=positions)
+        _sequence_html(sequence, number, drawn, color_by, positions=positions)
         for number, sequence in enumerate(row.sequences)
     ]
     if row.padding:
@@ -121,7 +121,7 @@ def row_html(
 
 
 def _sequence_html(
-    sequence: DrawnSequence, number: int, drawn: DrawnBatch, by: ColourBy, *, positions: bool
+    sequence: DrawnSequence, number: int, drawn: DrawnBatch, by: ColorBy, *, positions: bool
 ) -> str:
     lines = []
     for tokens, right_to_left in runs(sequence):
@@ -129,7 +129,7 @@ def _sequence_html(
         label = f'<span class="ig-b-lang">{html_text(tokens[0].language)}{slots}</span>'
         boxes = "".join(
             _token_html(
-                token, colour_number(token, sequence, number, drawn, by), positions=positions
+                token, color_number(token, sequence, number, drawn, by), positions=positions
             )
             for token in tokens
         )
@@ -144,16 +144,16 @@ def _sequence_html(
             f"rule: {sequence.rule.name.lower()}",
         )
     )
-    colour = PALETTE[number % len(PALETTE)]
+    color = PALETTE[number % len(PALETTE)]
     if by == "objective":
-        colour = PALETTE[drawn.objectives().index(sequence.objective) % len(PALETTE)]
+        color = PALETTE[drawn.objectives().index(sequence.objective) % len(PALETTE)]
     return (
-        f'<div class="ig-b-seq" style="--c:{colour}"><div class="ig-b-head">{html_text(head)}'
+        f'<div class="ig-b-seq" style="--c:{color}"><div class="ig-b-head">{html_text(head)}'
         f"</div>{''.join(lines)}</div>"
     )
 
 
-def _token_html(token: DrawnToken, colour: int, *, positions: bool) -> str:
+def _token_html(token: DrawnToken, color: int, *, positions: bool) -> str:
     parts = [f"<em>{html_text(marker)}</em>" for marker in token.markers]
     parts.append(_token_text(token.text))
     if token.target is not None:
@@ -162,7 +162,7 @@ def _token_html(token: DrawnToken, colour: int, *, positions: bool) -> str:
         parts.append(f"<i>{token.position}</i>")
     title = f"{KINDS[token.kind]}; position {token.position}, language {token.language}"
     return (
-        f'<span class="ig-b-t ig-b-{token.kind}" style="--c:{PALETTE[colour % len(PALETTE)]}" '
+        f'<span class="ig-b-t ig-b-{token.kind}" style="--c:{PALETTE[color % len(PALETTE)]}" '
         f'title="{html_text(title)}">{"".join(parts)}</span>'
     )
 
@@ -175,8 +175,8 @@ def _token_text(text: str) -> str:
     return f"<bdi>{shown}</bdi>"
 
 
-def legend_html(drawn: DrawnBatch, colour_by: ColourBy) -> str:
-    """What boxes and colours mean."""
+def legend_html(drawn: DrawnBatch, color_by: ColorBy) -> str:
+    """What boxes and colors mean."""
     kinds = {t.kind for row in drawn.rows for one in row.sequences for t in one.tokens}
     items = [
         f'<span><span class="ig-b-t ig-b-{kind}" style="--c:{PALETTE[0]}">abc</span>{said}</span>'
@@ -184,7 +184,7 @@ def legend_html(drawn: DrawnBatch, colour_by: ColourBy) -> str:
         if kind in kinds and kind not in ("token", "special")
     ]
     names = {"objective": drawn.objectives(), "language": drawn.languages(), "sequence": ()}
-    for number, name in enumerate(names[colour_by]):
+    for number, name in enumerate(names[color_by]):
         swatch = f'<span style="color:{PALETTE[number % len(PALETTE)]}">■</span>'
         items.append(f"<span>{swatch}{html_text(name)}</span>")
     return f'<div class="ig-b-legend">{"".join(items)}</div>'
@@ -214,8 +214,8 @@ def counts(drawn: DrawnBatch) -> list[tuple[str, ...]]:
 
 
 def batch_html(
-    drawn: DrawnBatch, rows: list[DrawnRow], *, colour_by: ColourBy, positions: bool
+    drawn: DrawnBatch, rows: list[DrawnRow], *, color_by: ColorBy, positions: bool
 ) -> str:
     """Some rows of a batch with their legend, as one element."""
-    inside = "".join(row_html(r, drawn, colour_by=colour_by, positions=positions) for r in rows)
-    return f'<div class="ig-b"><style>{STYLE}</style>{legend_html(drawn, colour_by)}{inside}</div>'
+    inside = "".join(row_html(r, drawn, color_by=color_by, positions=positions) for r in rows)
+    return f'<div class="ig-b"><style>{STYLE}</style>{legend_html(drawn, color_by)}{inside}</div>'

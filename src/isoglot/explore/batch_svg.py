@@ -31,7 +31,7 @@ _MAX_LABEL = 14
 
 
 def sequence_block(
-    sequence: DrawnSequence, *, title: str, colour: str = PALETTE[0], width: float = WIDTH
+    sequence: DrawnSequence, *, title: str, color: str = PALETTE[0], width: float = WIDTH
 ) -> Block:
     """A sequence as boxes, wrapped at a width, under a title."""
     parts = [text_element(title, 0, 12, size=_SMALL, anchor="start", css="muted")]
@@ -57,10 +57,10 @@ def sequence_block(
             for token in some:
                 box = _box_width(token)
                 place = width - (left - _LABEL_WIDTH) - box if right_to_left else left
-                parts.append(_box(token, place, top, box, colour))
+                parts.append(_box(token, place, top, box, color))
                 left += box + _GAP
             top += height + 5
-    bar = f'<rect x="0" y="18" width="3" height="{px(top - 20)}" fill="{colour}"/>'
+    bar = f'<rect x="0" y="18" width="3" height="{px(top - 20)}" fill="{color}"/>'
     return Block(width, top + 2, bar + "".join(parts))
 
 
@@ -76,16 +76,16 @@ def _box_height(token: DrawnToken) -> float:
     return 20.0 + (14 if token.target is not None else 0) + 13 * len(token.markers)
 
 
-def _box(token: DrawnToken, left: float, top: float, width: float, colour: str) -> str:
+def _box(token: DrawnToken, left: float, top: float, width: float, color: str) -> str:
     """The box of a token: its text, its target below it, its markers under both."""
-    grey = token.kind == "special"
+    gray = token.kind == "special"
     middle = left + width / 2
     height = 20 + (14 if token.target is not None else 0)
     parts = [
         f'<rect x="{px(left)}" y="{px(top)}" width="{px(width)}" '
-        f'height="{height}" rx="4" fill="{colour}" fill-opacity="{_FILLS.get(token.kind, 0.1)}" '
-        f'stroke="{"currentColor" if grey else colour}" '
-        f'stroke-opacity="{0.35 if grey else 1}"'
+        f'height="{height}" rx="4" fill="{color}" fill-opacity="{_FILLS.get(token.kind, 0.1)}" '
+        f'stroke="{"currentColor" if gray else color}" '
+        f'stroke-opacity="{0.35 if gray else 1}"'
         + (f' stroke-dasharray="{_MARKS[token.kind]}"' if token.kind in _MARKS else "")
         + (' stroke-width="1.6"' if token.kind in _MARKS else "")
         + "/>",
@@ -106,9 +106,9 @@ def matrix_block(
     keys: Sequence[DrawnToken],
     *,
     title: str,
-    colours: Sequence[str],
+    colors: Sequence[str],
 ) -> Block:
-    """Which query (row) attends to which key (column), in the query's colour; slots are darker."""
+    """Which query (row) attends to which key (column), in the query's color; slots are darker."""
     rows, columns = (
         [_label(token, is_query=is_query) for token in tokens]
         for tokens, is_query in ((queries, True), (keys, False))
@@ -127,7 +127,7 @@ def matrix_block(
         middle = top + cell * (number + 0.5) + 3.5
         parts.append(text_element(text, beside - 5, middle, size=_TINY, anchor="end"))
         place, opacity = top + cell * number, _opacity(token)
-        parts.append(cells(allowed[number], beside, place, cell, colours[number], opacity))
+        parts.append(cells(allowed[number], beside, place, cell, colors[number], opacity))
     width, height = beside + cell * len(keys), top + cell * len(queries)
     frame = (
         f'<rect x="{px(beside)}" y="{px(top)}" width="{px(cell * len(keys))}" '
@@ -147,7 +147,7 @@ def compact_matrix(
     queries: Sequence[DrawnToken | None],
     *,
     title: str,
-    colours: Sequence[str],
+    colors: Sequence[str],
 ) -> Block:
     """A matrix without labels, as wide as a figure, for many tokens; none is padding."""
     number = len(allowed)
@@ -156,7 +156,7 @@ def compact_matrix(
     for place, token in enumerate(queries):
         opacity = 0.3 if token is None else _opacity(token)
         top = 20 + cell * place
-        parts.append(cells(allowed[place], 0, top, cell, colours[place], opacity))
+        parts.append(cells(allowed[place], 0, top, cell, colors[place], opacity))
     frame = (
         f'<rect x="0" y="20" width="{WIDTH}" height="{WIDTH}" fill="none" stroke="currentColor" '
         'stroke-opacity=".35"/>'
@@ -165,7 +165,7 @@ def compact_matrix(
 
 
 def cells(
-    allowed: BoolArray, left: float, top: float, cell: float, colour: str, opacity: float
+    allowed: BoolArray, left: float, top: float, cell: float, color: str, opacity: float
 ) -> str:
     """The squares of one query; small ones are joined to bars."""
     keys = np.flatnonzero(allowed)
@@ -178,7 +178,7 @@ def cells(
         x, width = left + cell * run[0] + inset, cell * len(run) - 2 * inset
         bars.append(f"M{px(x)} {px(top + inset)}h{px(width)}v{px(height)}h-{px(width)}z")
     drawn = "".join(bars)
-    return f'<path fill="{colour}" fill-opacity="{opacity}" d="{drawn}"/>' if bars else ""
+    return f'<path fill="{color}" fill-opacity="{opacity}" d="{drawn}"/>' if bars else ""
 
 
 def _label(token: DrawnToken, *, is_query: bool) -> str:

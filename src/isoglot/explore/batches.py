@@ -20,7 +20,7 @@ from isoglot.explore.stage_batches import MAX_STEP, fitting_recipes, open_stage
 
 if TYPE_CHECKING:
     from isoglot.corpus import Corpus
-    from isoglot.explore.batch_html import ColourBy
+    from isoglot.explore.batch_html import ColorBy
     from isoglot.explore.drawn_batch import DrawnBatch, DrawnRow
     from isoglot.explore.session import ExploreSession
     from isoglot.explore.stage_batches import StageBatches
@@ -156,10 +156,10 @@ def build_tab(session: ExploreSession) -> None:
     browser = BatchBrowser(session.corpus, session.recipe)
     inputs, ask = _inputs(gradio, browser)
     summary = gradio.HTML(elem_id="batches-summary")
-    row, mask, colour, positions = _view_settings(gradio)
+    row, mask, color, positions = _view_settings(gradio)
     rows = gradio.HTML(elem_id="batches-rows")
     drawn_mask = gradio.HTML(elem_id="batches-mask")
-    views = [row, mask, colour, positions]
+    views = [row, mask, color, positions]
 
     def request(
         recipe: str, settings: str, stage: float, step: float, micro: float
@@ -180,7 +180,7 @@ def build_tab(session: ExploreSession) -> None:
         chosen = find_row(drawn, row_name)
         names = sequence_names(chosen)
         shown = mask_name if mask_name in names else names[1]
-        html = batch_html(drawn, [chosen], colour_by=by, positions=bool(with_positions))
+        html = batch_html(drawn, [chosen], color_by=by, positions=bool(with_positions))
         return [
             summary_html(drawn, wanted),
             gradio.Dropdown(row_names(drawn), value=chosen.title, visible=True),
@@ -223,11 +223,14 @@ def _inputs(gradio: Any, browser: BatchBrowser) -> tuple[list[Any], Any]:
 
 
 def _view_settings(gradio: Any) -> list[Any]:
-    """Row, mask, colours and positions: what of a micro-batch is shown."""
+    """Row, mask, colors and positions: what of a micro-batch is shown."""
     with gradio.Row():
-        row = gradio.Dropdown([], label="Row", visible=False, elem_id="batches-row")
-        mask = gradio.Dropdown([], label="Mask of", visible=False, elem_id="batches-mask-of")
-        by: tuple[ColourBy, ...] = ("sequence", "objective", "language")
-        colour = gradio.Radio(list(by), value=by[0], label="Colors by")
+        # another row changes the names of the masks: Gradio may still send the name shown before,
+        # and would refuse it, where `show` takes the first sequence
+        any_name = {"allow_custom_value": True, "visible": False}
+        row = gradio.Dropdown([], label="Row", elem_id="batches-row", **any_name)
+        mask = gradio.Dropdown([], label="Mask of", elem_id="batches-mask-of", **any_name)
+        by: tuple[ColorBy, ...] = ("sequence", "objective", "language")
+        color = gradio.Radio(list(by), value=by[0], label="Colors by")
         positions = gradio.Checkbox(label="Positions", value=False)
-    return [row, mask, colour, positions]
+    return [row, mask, color, positions]

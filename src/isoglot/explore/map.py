@@ -1,6 +1,6 @@
 """The tab *Map*: sentences or words of all languages in two dimensions, layer by layer.
 
-Points have the colour of their language; the text of a point is shown beside it (`page.js`), and
+Points have the color of their language; the text of a point is shown beside it (`page.js`), and
 translations of each other are joined. Maps that were drawn are kept.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from isoglot.explore.events import sentence_errors
 from isoglot.explore.map_points import WORDS, choose_texts, layer_vectors, locate, map_sources
 from isoglot.explore.markup import html_text, note
-from isoglot.report.colours import wheel
+from isoglot.report.colors import wheel
 from isoglot.report.figures import fit_square
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _joins(texts: Sequence[MapText], places: Sequence[tuple[float, float]]) -> s
 
 
 def legend(languages: Sequence[str]) -> str:
-    """The colours of the languages, as HTML."""
+    """The colors of the languages, as HTML."""
     dots = []
     for number, code in enumerate(languages):
         light, dark = wheel(number, len(languages))

@@ -205,7 +205,7 @@ def _prediction(row: Row) -> tuple[TestName, partial[Mistake], bool]:
         and isinstance(is_correct, bool)
         and (margin is None or isinstance(margin, int | float))
     ):
-        raise row.error("is no prediction of isoglot evaluate --save-predictions.")
+        raise row.error("is not a prediction of isoglot evaluate --save-predictions.")
     task, language, prompt, predicted = map(str, texts)
     made = partial(
         Mistake,

@@ -1,6 +1,6 @@
 """A figure as SVG: blocks under and beside each other, texts of estimated width.
 
-Text has the colour of the page around it (`currentColor`); a figure that stands alone has a
+Text has the color of the page around it (`currentColor`); a figure that stands alone has a
 background of its own, dark where the reader's system is. Widths of texts are estimated, so that no
 font is read: a figure is the same on every machine.
 """
@@ -104,7 +104,7 @@ class Figure:
         self._top += height + 10
 
     def svg(self, *, standalone: bool = True) -> str:
-        """The figure; one that does not stand alone takes the colours of its page."""
+        """The figure; one that does not stand alone takes the colors of its page."""
         width, height = max(self._width, self._widest) + 20, self._top
         alone = f" {STANDALONE}" if standalone else ""
         size = f"{px(width)} {px(height)}"

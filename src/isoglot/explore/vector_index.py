@@ -31,7 +31,7 @@ _CHUNK = 8192
 """Sentences that are encoded between two reports of progress, sorted by length."""
 
 
-class Neighbour(NamedTuple):
+class Neighbor(NamedTuple):
     """A sentence and its cosine with the one that was asked for."""
 
     cosine: float
@@ -95,7 +95,7 @@ class VectorIndex:
         k: int,
         query_language: str | None,
         progress: Progress,
-    ) -> dict[str, list[Neighbour]]:
+    ) -> dict[str, list[Neighbor]]:
         """Language -> the `k` nearest of its sentences, the nearest first."""
         sides = {
             code: self.get(model, collection, code, progress)
@@ -109,7 +109,7 @@ class VectorIndex:
             best = cosines.topk(min(k, len(cosines)))
             texts = collection.sentences[code]
             found[code] = [
-                Neighbour(cosine, code, texts[place])
+                Neighbor(cosine, code, texts[place])
                 for cosine, place in zip(best.values.tolist(), best.indices.tolist(), strict=True)
             ]
         return found

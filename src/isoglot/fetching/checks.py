@@ -49,7 +49,7 @@ def check_content(path: Path, url: str, progress: Progress = no_progress) -> Non
         if not start.startswith(mark):
             page = b"<html" in start.lower()
             raise FetchError(
-                _message(url, "it is a web page" if page else f"it is no {path.suffix} file")
+                _message(url, "it is a web page" if page else f"it is not a {path.suffix} file")
             )
         if ending == ".parquet":
             file.seek(-len(mark), 2)

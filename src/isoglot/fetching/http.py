@@ -76,10 +76,10 @@ def check_url(url: str) -> None:
         host, _ = parts.hostname, parts.port
     except ValueError as error:
         raise FetchError(
-            f"{url}: is no address ({error}). Write https://HOST/PATH of a file."
+            f"{url}: is not an address ({error}). Write https://HOST/PATH of a file."
         ) from error
     if parts.scheme not in {"http", "https"} or not host:
-        raise FetchError(f"{url}: is no address of the web. Write https://HOST/PATH of a file.")
+        raise FetchError(f"{url}: is not a web address. Write https://HOST/PATH of a file.")
 
 
 @contextlib.contextmanager

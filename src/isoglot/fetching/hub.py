@@ -123,8 +123,8 @@ def parse_hub_name(name: str) -> tuple[str, str | None, str | None, str | None]:
     match = _NAME.fullmatch(name)
     if match is None:
         raise FetchError(
-            f"{name!r}: is no dataset of the hub. Write hf:OWNER/DATASET, hf:OWNER/DATASET:CONFIG "
-            "or hf:OWNER/DATASET:CONFIG:SPLIT."
+            f"{name!r}: is not a dataset of the hub. Write hf:OWNER/DATASET, "
+            "hf:OWNER/DATASET:CONFIG or hf:OWNER/DATASET:CONFIG:SPLIT."
         )
     return match["repo"], match["revision"], match["config"], match["split"]
 

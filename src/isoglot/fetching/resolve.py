@@ -116,8 +116,8 @@ def _local(name: str) -> list[Path]:
         return [path]
     if not glob.has_magic(name):
         raise IsoglotError(
-            f"{name}: there is no such file, and it is no address (https://...), no dataset of the "
-            "hub (hf:OWNER/DATASET) and no name that isoglot fetch --list has."
+            f"{name}: there is no such file. Name a file, an address (https://...), a dataset of "
+            "the hub (hf:OWNER/DATASET), or data that isoglot fetch --list has."
         )
     found = sorted(Path(match) for match in glob.glob(str(path), recursive=True))  # noqa: PTH207 (may be absolute)
     if not found:

@@ -218,7 +218,7 @@ def _members(archive: Path, url: str) -> Iterator[Iterator[_Member]]:
             yield _zip_members(opened, url)
         return
     if archive.name.lower().endswith(".zip"):
-        raise FetchError(_damaged(url, "it is no zip archive, or cut short"))
+        raise FetchError(_damaged(url, "it is not a zip archive, or it is cut short"))
     with tarfile.open(archive) as tar:
         # all of it is read here: a tar has no table of contents
         yield (

@@ -138,7 +138,7 @@ def paired_with_originals(
         if rows:
             raise CorpusError(
                 f"{len(rows)} of {len(translated)} training rows of {language!r} (the first is "
-                f"{rows[0].id!r}) are no translations of rows of {original_language!r}: {why}. "
+                f"{rows[0].id!r}) are not translations of rows of {original_language!r}: {why}. "
                 f"Leave {language!r} out, or use the scenario pooled or supervised for every "
                 "language's own data."
             )

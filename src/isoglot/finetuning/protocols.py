@@ -261,7 +261,7 @@ def build_request(
     known = [one.name for one in fields(FinetuneConfig)]
     for name in settings:
         if name not in known:
-            raise RecipeError(f"settings: {name!r} is no setting; {nearest(name, known)}")
+            raise RecipeError(f"settings: there is no setting {name!r}; {nearest(name, known)}")
     return FinetuneRequest(
         scenario=ScenarioConfig(
             name=scenario,

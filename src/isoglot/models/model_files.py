@@ -86,7 +86,7 @@ def check_index(index: Path) -> None:
             )
         if Path(name).name != name or not (index.parent / name).is_file():
             raise ModelError(
-                f"{index} names {name}, which is no file of the folder. Copy the missing file, or "
+                f"{index} names {name}, which is not in the folder. Copy the missing file, or "
                 "save the model again."
             )
 
@@ -113,7 +113,7 @@ def read_tensors(folder: Path, part: str) -> dict[str, Tensor]:
 def _open_files(folder: Path) -> Iterator[Any]:
     for file in sorted(folder.glob("model*.safetensors")):
         with (
-            library_errors(ModelError, f"{file} is no readable safetensors file"),
+            library_errors(ModelError, f"{file} is not a readable safetensors file"),
             safe_open(file, framework="pt") as saved,
         ):
             yield saved

@@ -75,7 +75,8 @@ def export_sentence_transformers(
     """
     if folder.exists() and not (folder / "modules.json").is_file():
         raise ModelError(
-            f"{folder} exists and is no sentence-transformers folder. Move it away and run again."
+            f"{folder} exists and is not a sentence-transformers folder. Move it away and run "
+            "again."
         )
     with replace_folder(folder) as new:
         base = load_sentence_encoder(model)

@@ -53,7 +53,7 @@ class Translator:
         ids: dict[str, int] | None = getattr(config, "language_token_ids", None)
         if not isinstance(ids, dict) or not all(type(number) is int for number in ids.values()):
             raise ModelError(
-                f"{folder} cannot translate: it is no encoder-decoder that Isoglot trained. "
+                f"{folder} cannot translate: it is not an encoder-decoder that Isoglot trained. "
                 "Train one with a recipe such as unmt-mass."
             )
         tokenizer = TextTokenizer.open(folder)

@@ -1,4 +1,4 @@
-"""Back-translation masked language modelling: MLM with generated tokens of another language.
+"""Back-translation masked language modeling: MLM with generated tokens of another language.
 
 Reads a draw of the text stream and predicts its masked tokens from the rest of it and from
 pseudo-tokens of another language, which the model has generated. ERNIE-M (Ouyang et al., 2021)
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BTMLM(SlotObjective):
-    """Settings of back-translation masked language modelling."""
+    """Settings of back-translation masked language modeling."""
 
     name: ClassVar[str] = "btmlm"
     summary: ClassVar[str] = (

@@ -1,4 +1,4 @@
-"""Cross-attention masked language modelling: tokens of a sentence from its translation alone.
+"""Cross-attention masked language modeling: tokens of a sentence from its translation alone.
 
 Reads a pair of the parallel stream; predicts 15 % of the tokens of either side, each from the other
 side and from the slots of its own side, never from its own sentence. ERNIE-M (Ouyang et al., 2021)
@@ -70,7 +70,7 @@ class SlotObjective(Objective):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CAMLM(SlotObjective):
-    """Settings of cross-attention masked language modelling."""
+    """Settings of cross-attention masked language modeling."""
 
     name: ClassVar[str] = "camlm"
     summary: ClassVar[str] = "predict tokens of a sentence from its translation alone"

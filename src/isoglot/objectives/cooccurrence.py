@@ -1,23 +1,23 @@
-"""Global co-occurrence: regress products of neighbouring states on counts of their token pairs.
+"""Global co-occurrence: regress products of neighboring states on counts of their token pairs.
 
 Builds no sequences: it reads the target positions of other objectives (`target_objectives`). MLM-GC
-(Ai and Fang, 2023) section 3.2, Eq. 3: at a masked token w_t with neighbours w_k within n places,
+(Ai and Fang, 2023) section 3.2, Eq. 3: at a masked token w_t with neighbors w_k within n places,
 
     1/2n · sum over k of  f(X_tk) · (H_t · H_k / sqrt(d) - log X_tk)^2
     f(x) = min(1, (x / 100)^0.75)
 
 with X counted over the whole corpus (`corpus/cooccurrence`), original ids on both sides, and hidden
-states of the forward pass, of masked and unmasked neighbours (`neighbours`). Pairs that never occur
+states of the forward pass, of masked and unmasked neighbors (`neighbors`). Pairs that never occur
 have weight 0.
 
-`neighbour_vectors: output_embeddings` is Eq. 6, with O_k in place of H_k. H_t · O_k is what the MLM
+`neighbor_vectors: output_embeddings` is Eq. 6, with O_k in place of H_k. H_t · O_k is what the MLM
 softmax reads (Eq. 5), so H_t goes through the LM head's transform first, which XLM's head does not
 have and BERT's and XLM-R's do; `lm_head_transform: false` multiplies H_t itself.
 
 In MASS the decoder predicts: `states: decoder` reads its states where it predicts w_t and w_k.
 
 Where the paper is silent: gradients flow into both sides (`detach`), a token near its sentence's
-edge has fewer neighbours and divides by their number (`normalize_by`), alpha is GloVe's.
+edge has fewer neighbors and divides by their number (`normalize_by`), alpha is GloVe's.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from typing_extensions import override
 from isoglot.corpus.cooccurrence.pair_table import PairConfig
 from isoglot.errors import ModelError, RecipeError, require
 from isoglot.objectives.base import ForwardResult, LossSum, Objective, ObjectiveModule
-from isoglot.objectives.neighbours import (
+from isoglot.objectives.neighbors import (
     TokenLayout,
-    find_neighbours,
+    find_neighbors,
     layout_of_rows,
     original_ids,
     predicted_ids,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from isoglot.corpus.cooccurrence.pair_table import PairTable
     from isoglot.corpus.engine.runner import Progress
     from isoglot.models.encoder import Encoder
-    from isoglot.objectives.neighbours import Neighbours
+    from isoglot.objectives.neighbors import Neighbors
     from isoglot.types import IntArray, Vocabulary
 
 
@@ -63,9 +63,7 @@ class Cooccurrence(Objective):
     """Settings of the regression on co-occurrence; the paper's lambda is `weight`."""
 
     name: ClassVar[str] = "cooccurrence"
-    summary: ClassVar[str] = (
-        "predict from the states of neighbouring tokens how often they co-occur"
-    )
+    summary: ClassVar[str] = "predict from the states of neighboring tokens how often they co-occur"
     reads: ClassVar[tuple[str, ...]] = ("text", "parallel")
     paper: ClassVar[str] = "MLM-GC 3.2"
 
@@ -73,12 +71,12 @@ class Cooccurrence(Objective):
     """The objectives at whose masked tokens it is computed, as the recipe names them."""
     pairs: PairConfig = field(default_factory=PairConfig)
     """Which pairs are counted; its window is also that of the loss."""
-    neighbours: Literal["all", "shown", "masked"] = "all"
-    """All neighbours, those whose input is not the mask token (XLM), or those whose is (MASS)."""
+    neighbors: Literal["all", "shown", "masked"] = "all"
+    """All neighbors, those whose input is not the mask token (XLM), or those whose is (MASS)."""
     states: Literal["encoder", "decoder"] = "encoder"
     """The half whose hidden states are multiplied; the decoder's with `mass`."""
-    neighbour_vectors: Literal["hidden_states", "output_embeddings"] = "hidden_states"
-    """Multiply with the neighbours' hidden states (Eq. 3) or output embeddings (Eq. 6)."""
+    neighbor_vectors: Literal["hidden_states", "output_embeddings"] = "hidden_states"
+    """Multiply with the neighbors' hidden states (Eq. 3) or output embeddings (Eq. 6)."""
     lm_head_transform: bool = True
     """Eq. 6: apply the LM head's transform to the masked token's state first, as MLM does."""
     log_plus_one: bool = False
@@ -89,10 +87,10 @@ class Cooccurrence(Objective):
     """The exponent of the weight below x_max."""
     scale: bool = True
     """Divide dot products by the square root of the width."""
-    normalize_by: Literal["neighbours", "window", "none"] = "neighbours"
-    """Divide by a token's neighbours in its sentence, by 2n even at its edges, or not at all."""
-    detach: Literal["none", "target", "neighbour"] = "none"
-    """The side without gradient: none, the masked token's, or its neighbours'."""
+    normalize_by: Literal["neighbors", "window", "none"] = "neighbors"
+    """Divide by a token's neighbors in its sentence, by 2n even at its edges, or not at all."""
+    detach: Literal["none", "target", "neighbor"] = "none"
+    """The side without gradient: none, the masked token's, or its neighbors'."""
 
     @override
     def __post_init__(self) -> None:
@@ -101,8 +99,8 @@ class Cooccurrence(Objective):
         )
         require(
             self.states == "encoder"
-            or (self.neighbours != "shown" and self.neighbour_vectors == "hidden_states"),
-            "cooccurrence.states: decoder needs neighbour_vectors: hidden_states and neighbours: "
+            or (self.neighbors != "shown" and self.neighbor_vectors == "hidden_states"),
+            "cooccurrence.states: decoder needs neighbor_vectors: hidden_states and neighbors: "
             "all or masked, as the decoder has states of masked tokens only",
         )
         Objective.__post_init__(self)
@@ -166,7 +164,7 @@ class CooccurrenceRegression(ObjectiveModule):
         # no modules of this one: the weights stay the encoder's own
         self._output: Callable[[], nn.Linear] = encoder.model.get_output_embeddings
         self._lm_head = encoder.lm_head
-        if settings.neighbour_vectors == "output_embeddings":
+        if settings.neighbor_vectors == "output_embeddings":
             _check_output_embeddings(settings, encoder)
 
     @override
@@ -177,9 +175,9 @@ class CooccurrenceRegression(ObjectiveModule):
         targets = self._targets(batch.target_slices, batch.target_positions)
         ids = original_ids(batch)
         candidates = ~self.special[ids]
-        if self.settings.neighbours != "all":
+        if self.settings.neighbors != "all":
             masked = batch.rows.ids.flatten() == self._vocabulary.mask
-            candidates &= masked if self.settings.neighbours == "masked" else ~masked
+            candidates &= masked if self.settings.neighbors == "masked" else ~masked
         states, layout = result.hidden_states.flatten(0, 1), layout_of_rows(batch.rows)
         return self.regress(states, targets, ids, layout, candidates)
 
@@ -210,10 +208,10 @@ class CooccurrenceRegression(ObjectiveModule):
         """The loss at masked tokens, flat indices (N,) into the T tokens of any batch.
 
         Reads the hidden states (T, D), the ids before masking (T,), and which tokens may be
-        neighbours (T,).
+        neighbors (T,).
         """
         settings = self.settings
-        near = find_neighbours(layout, targets, candidates, settings.pairs.window)
+        near = find_neighbors(layout, targets, candidates, settings.pairs.window)
         logs, seen = self.lookup(ids[targets][:, None], ids[near.places])
         seen &= near.exists
         # f(x) = min(1, (x / x_max)^alpha), of logs
@@ -229,11 +227,11 @@ class CooccurrenceRegression(ObjectiveModule):
             },
         )
 
-    def _products(self, states: Tensor, targets: Tensor, near: Neighbours, ids: Tensor) -> Tensor:
-        """(N, 2n) scaled dot products of each masked token with its neighbours."""
+    def _products(self, states: Tensor, targets: Tensor, near: Neighbors, ids: Tensor) -> Tensor:
+        """(N, 2n) scaled dot products of each masked token with its neighbors."""
         exact = torch.promote_types(states.dtype, torch.float32)
         mine = states.index_select(0, targets)
-        if self.settings.neighbour_vectors == "hidden_states":
+        if self.settings.neighbor_vectors == "hidden_states":
             theirs = states.index_select(0, near.places.flatten())
         else:
             theirs = F.embedding(ids[near.places].flatten(), self._output().weight)
@@ -241,14 +239,14 @@ class CooccurrenceRegression(ObjectiveModule):
                 mine = self._lm_head.features(mine)
         if self.settings.detach == "target":
             mine = mine.detach()
-        if self.settings.detach == "neighbour":
+        if self.settings.detach == "neighbor":
             theirs = theirs.detach()
         theirs = theirs.to(exact).unflatten(0, near.places.shape)
         # no matrix product: autocast would round it
         products: Tensor = (mine.to(exact)[:, None] * theirs).sum(dim=-1)
         return products / math.sqrt(mine.shape[1]) if self.settings.scale else products
 
-    def _divisors(self, near: Neighbours) -> Tensor | int:
+    def _divisors(self, near: Neighbors) -> Tensor | int:
         if self.settings.normalize_by == "none":
             return 1
         if self.settings.normalize_by == "window":
@@ -261,7 +259,7 @@ def _check_output_embeddings(settings: Cooccurrence, encoder: Encoder) -> None:
     width = encoder.model.get_output_embeddings().weight.shape[1]
     if settings.lm_head_transform and not encoder.lm_head.ends_with_output_embeddings:
         raise ModelError(
-            "cooccurrence.neighbour_vectors: output_embeddings reads the input of the product with "
+            "cooccurrence.neighbor_vectors: output_embeddings reads the input of the product with "
             "them, and this model's LM head does not end with that product. Use hidden_states, or "
             "lm_head_transform: false."
         )

@@ -7,7 +7,7 @@ al., 2022), Masked Entity Prediction, Eq. 1, 2 and 5.
     [CLS] a b [MASK] [MASK] c [SEP]     query: the state of the first [MASK], W2·ReLU(W1·)
     [CLS] x y z [SEP]                   key: the state of [CLS], W4·ReLU(W3·), another language
 
-`variant: released` is the authors' code: batch normalisation in the heads, both directions, other
+`variant: released` is the authors' code: batch normalization in the heads, both directions, other
 descriptions of the same entity kept as negatives, and MLM on the context.
 """
 

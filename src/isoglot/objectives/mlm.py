@@ -1,4 +1,4 @@
-"""Masked language modelling: mask 15 % of a text's tokens and predict them from the rest.
+"""Masked language modeling: mask 15 % of a text's tokens and predict them from the rest.
 
 Reads a draw of the text stream, or each side of a pair on its own (PPA's ablation that replaces TLM
 by MLM), or an entity's description (XLM-K's ablation without its tasks), and predicts the masked
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MLM(Objective):
-    """Settings of masked language modelling."""
+    """Settings of masked language modeling."""
 
     name: ClassVar[str] = "mlm"
     summary: ClassVar[str] = "predict masked tokens of a text from the rest of it"

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 QUERY, KEY = "query", "key"
 _ITEMS = "items"
 """Two numbers for each key, hashes of its sentence and of that sentence's translation: candidates
-that share one with the query are no negatives (`info_nce.py`)."""
+that share one with the query are not negatives (`info_nce.py`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Translation language modelling: mask tokens of both sides of a translation pair.
+"""Translation language modeling: mask tokens of both sides of a translation pair.
 
 Reads a pair of the parallel stream as one sequence and predicts masked tokens of either side from
 both. XLM (Conneau and Lample, 2019) section 3.4. Positions restart at the second sentence as in
@@ -29,7 +29,7 @@ NO_LANGUAGE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TLM(MLM):
-    """Settings of translation language modelling."""
+    """Settings of translation language modeling."""
 
     name: ClassVar[str] = "tlm"
     summary: ClassVar[str] = "predict masked tokens of a translation pair from both of its sides"

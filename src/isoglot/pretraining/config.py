@@ -252,7 +252,7 @@ def objectives_of(config: PretrainConfig) -> dict[str, Objective]:
                 if stream.kind not in objective.reads:
                     raise RecipeError(
                         f"the objective {name!r} reads {' or '.join(objective.reads)}, not the "
-                        f"stream {stream.kind!r}."
+                        f"stream {stream.kind!r}. Name it under a stream of such a kind."
                     )
                 depends_on = objective.depends_on()
                 if depends_on and not set(depends_on) & set(stream.objectives):
@@ -309,7 +309,7 @@ class RecipeInfo:
     """Where it differs from the paper, and why, by topic; inherited, null withdraws a topic."""
     corpus: str | None = None
     """The corpus it uses by default: a prepared folder, or a generated one (`testbed`, its English
-    part `testbed-en`, or `testbed-zipf`, in which words prefer some neighbours)."""
+    part `testbed-en`, or `testbed-zipf`, in which words prefer some neighbors)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@
     offload_optimizer          moments, and float32 weights behind bf16 ones, in the host's memory
 
 With `weights: bf16` an update is rounded stochastically (torchao), as most updates are smaller than
-the distance between two neighbouring bf16 numbers and would be lost by rounding to the nearest.
+the distance between two neighboring bf16 numbers and would be lost by rounding to the nearest.
 With `offload_optimizer` the host keeps the weights in float32 instead.
 """
 

@@ -68,6 +68,7 @@ def check_cursor(cursor: Cursor, loader: Loader) -> None:
     components = len(loader.mixture.components)
     if cursor.counters and len(cursor.counters) != components:
         raise CheckpointError(
-            f"the checkpoint counts draws of {len(cursor.counters)} (source, language) components "
-            f"and the recipe now has {components}: resume with the recipe it began with."
+            f"the checkpoint counts the draws of {len(cursor.counters)} (source, language) "
+            f"components, and the recipe now has {components}. Resume with the recipe that the run "
+            "began with, or start a new run with --out."
         )

@@ -56,7 +56,7 @@ def _no_prepare_file(path: Path) -> str:
     if ".tsv" in path.suffixes:
         source = f"kind: pairs, format: tsv, files: {{en-sw: [{files}]}}"
     return (
-        f"{path} is no prepare file, which is a YAML file that names the files of text and "
+        f"{path} is not a prepare file, which is a YAML file that names the files of text and "
         "translations by language. The shortest one, with your languages, in a file of its own "
         "(names are relative to it):\n"
         f"  sources: {{mine: {{{source}}}}}\n"

@@ -210,7 +210,10 @@ def _set(data: Any, keys: Key, value: Any, setting: str) -> Any:
             )
         return [_set(v, rest, value, setting) if i == key else v for i, v in enumerate(data)]
     if data is not None and not isinstance(data, dict):
-        raise RecipeError(f"--set {setting}: {str(key)!r} lies below a plain value ({data!r}).")
+        raise RecipeError(
+            f"--set {setting}: {str(key)!r} cannot be set below the plain value {data!r}. Shorten "
+            "the path."
+        )
     inner = dict(data or {})
     inner[str(key)] = _set(inner.get(str(key)), rest, value, setting)
     return inner

@@ -156,9 +156,14 @@ def _commented(line: str, sentence: str) -> list[str]:
     if not sentence:
         return [line]
     if len(line) > _COLUMN - 2:
-        return [*(f"# {part}" for part in textwrap.wrap(sentence, _WIDTH - 6)), line]
-    first, *rest = textwrap.wrap(sentence, _WIDTH - _COLUMN - 2)
+        return [*(f"# {part}" for part in _wrapped(sentence, _WIDTH - 6)), line]
+    first, *rest = _wrapped(sentence, _WIDTH - _COLUMN - 2)
     return [f"{line:<{_COLUMN}}# {first}", *(f"{'':<{_COLUMN}}# {part}" for part in rest)]
+
+
+def _wrapped(sentence: str, width: int) -> list[str]:
+    """Lines of a sentence; `testbed-zipf` is a name and is not divided."""
+    return textwrap.wrap(sentence, width, break_on_hyphens=False)
 
 
 def _indented(lines: list[str]) -> list[str]:

@@ -49,7 +49,7 @@ def limit_bytes() -> int:
         if given:
             return int(float(given) * 1e9)
     except ValueError as error:
-        raise FetchError(f"{LIMIT}={given!r}: is no number of GB.") from error
+        raise FetchError(f"{LIMIT}={given!r}: is not a number of GB.") from error
     place = next(one for one in (cache_folder(), *cache_folder().parents) if one.is_dir())
     return min(_DEFAULT_LIMIT, shutil.disk_usage(place).total // 2)
 
@@ -72,7 +72,7 @@ def fetch_file(url: str, path: Path, *, size: int | None = None, sha256: str | N
                 break
             if attempt == tries:
                 raise FetchError(
-                    f"{url}: its content is not the one that was written (SHA-256 {found[:12]}... "
+                    f"{url}: its content differs from what was written (SHA-256 {found[:12]}... "
                     f"instead of {sha256[:12]}...). Copy the corpus there again."
                 )
             record_fault("wrong content")

@@ -61,7 +61,9 @@ def _number(name: str, default: float) -> float:
     try:
         return float(text) if text else default
     except ValueError as error:
-        raise FetchError(f"{name}={text!r}: is no number (environment variable).") from error
+        raise FetchError(
+            f"{name}={text!r}: is not a number. Correct this environment variable."
+        ) from error
 
 
 def filesystem(url: str) -> AbstractFileSystem:

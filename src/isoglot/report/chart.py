@@ -1,7 +1,7 @@
 """Line charts as SVG, and figures of several charts (`subplots`).
 
-Every mark has its colour as an attribute, so that the SVG alone is a figure for a paper, and a
-class (`k0`, `grid`, ...), so that the style sheet of a page can set the colours of a dark theme.
+Every mark has its color as an attribute, so that the SVG alone is a figure for a paper, and a
+class (`k0`, `grid`, ...), so that the style sheet of a page can set the colors of a dark theme.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from html import escape
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
-from isoglot.report import colours
+from isoglot.report import colors
 from isoglot.report.names import MAX_LABEL, display_width, shorten
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class Line:
     """One line of a chart."""
 
     label: str
-    colour: int
-    """Index of its colour: a model has the same in every chart of a page."""
+    color: int
+    """Index of its color: a model has the same in every chart of a page."""
     points: tuple[tuple[float, float], ...]
     spread: tuple[float, ...] = ()
     """Half the height of the band around each point; empty with one repetition.
@@ -51,14 +51,14 @@ class Line:
 
     @classmethod
     def of_repetitions(
-        cls, label: str, colour: int, values: Iterable[tuple[float, Sequence[float]]]
+        cls, label: str, color: int, values: Iterable[tuple[float, Sequence[float]]]
     ) -> Line:
         """The mean of the values at each x, with a band of one standard deviation."""
         found = list(values)
         spread = tuple(stdev(ys) if len(ys) > 1 else 0.0 for _, ys in found)
         return cls(
             label=label,
-            colour=colour,
+            color=color,
             points=tuple((x, fmean(ys)) for x, ys in found),
             spread=spread if any(spread) else (),
         )
@@ -93,12 +93,12 @@ def chart_svg(chart: Chart) -> str:
     parts = [
         opening,
         f"<title>{escape(shorten(title))}</title>",
-        f'<rect class="paper" width="{chart.width}" height="{total}" fill="{colours.PAPER[0]}"/>',
+        f'<rect class="paper" width="{chart.width}" height="{total}" fill="{colors.PAPER[0]}"/>',
     ]
     if chart.title:
         parts.append(
             f'<text class="ink" x="{frame.left}" y="22" font-size="14" font-weight="600" '
-            f'fill="{colours.INK[0]}">{escape(shorten(chart.title))}</text>'
+            f'fill="{colors.INK[0]}">{escape(shorten(chart.title))}</text>'
         )
     parts += frame.axes()
     for line in chart.lines:
@@ -123,7 +123,7 @@ def subplots(rows: Sequence[Sequence[Chart]]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" width="{width}" '
         f'height="{y}">'
     )
-    paper = f'<rect class="paper" width="{width}" height="{y}" fill="{colours.PAPER[0]}"/>'
+    paper = f'<rect class="paper" width="{width}" height="{y}" fill="{colors.PAPER[0]}"/>'
     return "\n".join([opening, paper, *parts, "</svg>"])
 
 
@@ -236,16 +236,16 @@ def _legend(chart: Chart, left: float) -> tuple[list[str], int]:
 
 
 def _stroke(line: Line) -> tuple[str, str, str]:
-    """The colour, the class and the dash attribute of a line."""
-    light, _, dash = colours.line(line.colour)
+    """The color, the class and the dash attribute of a line."""
+    light, _, dash = colors.line(line.color)
     dashed = f' stroke-dasharray="{dash}"' if dash else ""
-    return light, f"k{line.colour % len(colours.LINES)}", dashed
+    return light, f"k{line.color % len(colors.LINES)}", dashed
 
 
 def _text(content: str, x: float, y: float, *, anchor: str = "middle") -> str:
     return (
         f'<text class="ink" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" '
-        f'fill="{colours.INK[0]}">{escape(shorten(content))}</text>'
+        f'fill="{colors.INK[0]}">{escape(shorten(content))}</text>'
     )
 
 

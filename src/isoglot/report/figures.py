@@ -1,7 +1,7 @@
 """Figures of a report's page: scores by layer, and sentences of all languages as a scatter plot.
 
 Scores by layer are averages over languages (MetaXLM, Figures 3 and 4). The sentence map has one
-colour for each language (MLM-GC, Figure 2); a language is one SVG path of many dots, a tenth of the
+color for each language (MLM-GC, Figure 2); a language is one SVG path of many dots, a tenth of the
 size of as many circles.
 """
 
@@ -11,7 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from isoglot.report.chart import Chart, Line, chart_svg
-from isoglot.report.colours import wheel
+from isoglot.report.colors import wheel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ _MAX_DOTS = 6000
 """Dots of a map: more cannot be told apart, and make the page large."""
 
 
-def layer_figures(board: Leaderboard, colours: Mapping[str, int]) -> list[tuple[str, str]]:
-    """(title, SVG) of every task that was scored at several layers; `colours` by model."""
+def layer_figures(board: Leaderboard, colors: Mapping[str, int]) -> list[tuple[str, str]]:
+    """(title, SVG) of every task that was scored at several layers; `colors` by model."""
     figures = []
     for column in board.primary_columns():
         scale = board.scales[column]
@@ -38,7 +38,7 @@ def layer_figures(board: Leaderboard, colours: Mapping[str, int]) -> list[tuple[
                 lines.append(
                     Line(
                         label=model,
-                        colour=colours[model],
+                        color=colors[model],
                         points=tuple((layer, scale * score.mean) for layer, score in by_layer),
                         spread=spread if any(spread) else (),
                     )
@@ -69,8 +69,8 @@ def fit_square(
     return scale, left, top
 
 
-def sentence_map(space: SentenceMap, colours: Mapping[str, int]) -> str:
-    """The scatter plot; `colours` gives a language the same colour on every map of a page."""
+def sentence_map(space: SentenceMap, colors: Mapping[str, int]) -> str:
+    """The scatter plot; `colors` gives a language the same color on every map of a page."""
     places = [point for points in space.points.values() for point in points]
     scale, left, top = fit_square(places, _SIZE, _MARGIN)
     opening = (
@@ -81,12 +81,12 @@ def sentence_map(space: SentenceMap, colours: Mapping[str, int]) -> str:
     parts = [opening]
     every = -(-len(places) // _MAX_DOTS)
     for language, points in space.points.items():
-        number = colours[language]
+        number = colors[language]
         dots = "".join(
             f"M{left + scale * x:.0f} {top + scale * y:.0f}h0" for x, y in points[::every]
         )
         parts.append(
-            f'<path class="l{number}" d="{dots}" stroke="{wheel(number, len(colours))[0]}">'
+            f'<path class="l{number}" d="{dots}" stroke="{wheel(number, len(colors))[0]}">'
             f"<title>{escape(language)}</title></path>"
         )
     return "".join([*parts, "</svg>"])

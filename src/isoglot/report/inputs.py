@@ -173,7 +173,7 @@ def _check_repetitions(files: Sequence[Path], results: Sequence[Results]) -> Non
             if seen.setdefault(key, file) != file:
                 raise ReportError(
                     f"{seen[key]} and {file} have the same scores of the same weights, so they are "
-                    "no repetitions of a model. Give one of them, or a name to each (NAME=DIR)."
+                    "not repetitions of a model. Give one of them, or a name to each (NAME=DIR)."
                 )
 
 

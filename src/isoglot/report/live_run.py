@@ -155,7 +155,7 @@ class LiveRun:
             self._take_step(record) if is_step else self._take_validation(record)
             told = "" if is_step else self._heldout_line(record)
         except (TypeError, ValueError):  # written by something else than a run
-            self.warnings.append(f"a record of step {self.step} has a value that is no number.")
+            self.warnings.append(f"a record of step {self.step} has a value that is not a number.")
             return
         if say is not None and (is_step or told):
             say(self._line() if is_step else f"{self.name} step {self.steps_done}  {told}")

@@ -138,7 +138,9 @@ def _warnings(run: LiveRun) -> list[RenderableType]:
     if run.skipped:
         found.insert(0, f"{run.skipped} updates were skipped: a number was not finite.")
     if run.reader.damaged:
-        found.append(f"{len(run.reader.damaged)} lines of {run.reader.file} are no records.")
+        found.append(
+            f"{len(run.reader.damaged)} lines of {run.reader.file} are not records of a run."
+        )
     if not found:
         return []
     return [Text(f"warning: {shorten(text, 400)}", style="yellow") for text in found]

@@ -104,7 +104,7 @@ def plot_metric(
     lines: list[Line] = []
     for name, group in group_by_name(runs).items():
         series = [smooth(RunMetrics(run.path).require(metric), window) for run in group]
-        lines.append(mean_line(name, series, x_axis=x_axis, colour=len(lines)))
+        lines.append(mean_line(name, series, x_axis=x_axis, color=len(lines)))
         if log and any(y <= 0 for _, y in lines[-1].points):
             raise ReportError(
                 f"{metric!r} of {name} has values of 0 or below, which a logarithmic axis cannot "
@@ -116,7 +116,7 @@ def plot_metric(
 
 
 def mean_line(
-    label: str, series: Sequence[Sequence[MetricPoint]], *, x_axis: Axis, colour: int = 0
+    label: str, series: Sequence[Sequence[MetricPoint]], *, x_axis: Axis, color: int = 0
 ) -> Line:
     """The mean of repetitions at the steps that all of them have."""
     by_step = [{point.step: point for point in points} for points in series]
@@ -131,7 +131,7 @@ def mean_line(
         at_step = [of_run[step] for of_run in by_step]
         x = step if x_axis == "steps" else fmean(point.tokens for point in at_step)
         values.append((x, [point.value for point in at_step]))
-    return Line.of_repetitions(label, colour, values)
+    return Line.of_repetitions(label, color, values)
 
 
 def smooth(points: Sequence[MetricPoint], steps: int) -> list[MetricPoint]:

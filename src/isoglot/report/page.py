@@ -15,7 +15,7 @@ from isoglot import __version__
 from isoglot.corpus.cleaning.cleaner import DROP_REASONS
 from isoglot.corpus.storage.manifest import FILE as MANIFEST_FILE
 from isoglot.corpus.storage.manifest import read_manifest
-from isoglot.report import colours
+from isoglot.report import colors
 from isoglot.report.corpus_notes import corpus_notes
 from isoglot.report.corpus_stats import (
     ALPHAS,
@@ -109,13 +109,13 @@ def report_page(data: ReportData, *, title: str, baseline: str | None = None) ->
     board = data.board
     gaps = gap_table(board)
     runs = training_table(data.runs)
-    model_colours = _model_colours(data)
+    model_colors = _model_colors(data)
     maps = _maps(data)
-    language_colours = _language_colours(maps)
+    language_colors = _language_colors(maps)
     return render(
         "page.html",
         title,
-        languages=language_colours,
+        languages=language_colors,
         models=data.results,
         overview=overview_table(board, baseline=baseline).split() if board.columns else [],
         heat_maps=[
@@ -135,9 +135,9 @@ def report_page(data: ReportData, *, title: str, baseline: str | None = None) ->
         ],
         board=board,
         errors=[(column, task_errors(board, column)) for column in board.primary_columns()],
-        layer_figures=layer_figures(board, model_colours),
+        layer_figures=layer_figures(board, model_colors),
         runs=runs.split() if runs else [],
-        training_figures=training_figures(data.runs, model_colours),
+        training_figures=training_figures(data.runs, model_colors),
         corpora=[
             (name, kind, sorted(shares, key=lambda share: -share.tokens))
             for name, found in data.corpora
@@ -145,7 +145,7 @@ def report_page(data: ReportData, *, title: str, baseline: str | None = None) ->
         ],
         alphas=ALPHAS,
         spaces=[
-            (section, title, unit, [(n, m, sentence_map(m, language_colours)) for n, m in own])
+            (section, title, unit, [(n, m, sentence_map(m, language_colors)) for n, m in own])
             for (section, title, unit), own in maps.items()
             if own
         ],
@@ -167,21 +167,21 @@ def report_tables(data: ReportData, *, baseline: str | None = None) -> list[Tabl
 
 def report_figures(data: ReportData) -> list[tuple[str, str]]:
     """(title, SVG) of every figure of a report: layers, training, maps."""
-    colours_of_models, maps = _model_colours(data), _maps(data)
+    colors_of_models, maps = _model_colors(data), _maps(data)
     drawn = [
-        (f"{title} of {model}", sentence_map(found, _language_colours(maps)))
+        (f"{title} of {model}", sentence_map(found, _language_colors(maps)))
         for (_, title, _), own in maps.items()
         for model, found in own
     ]
     return [
-        *layer_figures(data.board, colours_of_models),
-        *training_figures(data.runs, colours_of_models),
+        *layer_figures(data.board, colors_of_models),
+        *training_figures(data.runs, colors_of_models),
         *drawn,
     ]
 
 
-def _model_colours(data: ReportData) -> dict[str, int]:
-    """Model -> the number of its colour in every figure."""
+def _model_colors(data: ReportData) -> dict[str, int]:
+    """Model -> the number of its color in every figure."""
     return {model: n for n, model in enumerate({**data.results, **data.runs})}
 
 
@@ -201,8 +201,8 @@ def _maps(data: ReportData) -> _Maps:
     }
 
 
-def _language_colours(maps: _Maps) -> dict[str, int]:
-    """Language -> the number of its colour on every map."""
+def _language_colors(maps: _Maps) -> dict[str, int]:
+    """Language -> the number of its color on every map."""
     mapped = {code for own in maps.values() for _, found in own for code in found.points}
     return {language: number for number, language in enumerate(sorted(mapped))}
 
@@ -232,7 +232,7 @@ def corpus_page(corpus: Corpus, *, alphas: Sequence[float], samples: int, title:
 def render(template: str, title: str, *, folder: Path | None = None, **values: Any) -> str:
     """The HTML of a template of this package, or of a folder whose templates include these."""
     page = _environment(folder).get_template(template)
-    html: str = page.render(title=title, version=__version__, colours=colours, **values)
+    html: str = page.render(title=title, version=__version__, colors=colors, **values)
     # a table that is wider than a phone scrolls by itself, not the page with it
     html = html.replace("<table", '<div class="wide"><table')
     return html.replace("</table>", "</table></div>")

@@ -40,7 +40,7 @@ def overview_table(board: Leaderboard, *, baseline: str | None = None) -> Table:
     """
     if baseline is not None and baseline not in board.models:
         raise ReportError(
-            f"--baseline {baseline} is none of the models: {nearest(baseline, board.models)}"
+            f"--baseline {baseline} is not one of the models: {nearest(baseline, board.models)}"
         )
     columns = board.primary_columns()
     compared = {column: comparisons_of(board, column) for column in columns}

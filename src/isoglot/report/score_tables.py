@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from isoglot.report.colours import HEAT
+from isoglot.report.colors import HEAT
 from isoglot.report.noise import compare_models
 from isoglot.report.tables import Heading, Number, Table
 

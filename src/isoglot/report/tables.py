@@ -36,7 +36,7 @@ class Number:
     mark: str = ""
     """Marks of significance behind the number, which the table's caption explains."""
     heat: int | None = None
-    """Index of its shade in `colours.HEAT`, from 0 for the worst."""
+    """Index of its shade in `colors.HEAT`, from 0 for the worst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,21 +57,21 @@ def read_runs(groups: Mapping[str, Sequence[NamedFolder]]) -> dict[str, list[Tra
 
 
 def training_figures(
-    runs: Mapping[str, Sequence[TrainingRun]], colours: Mapping[str, int]
+    runs: Mapping[str, Sequence[TrainingRun]], colors: Mapping[str, int]
 ) -> list[tuple[str, str]]:
     """(metric, SVG) of held-out means, losses, learning rate, gradient norm and speed."""
     names = _metric_names(runs)
     losses = [name for name in names if name.endswith("/loss") and not name.startswith("valid/")]
     figures = []
     for metric in (*_heldout_means(names), *losses, *_OTHER_METRICS):
-        figure = _figure(metric, runs, colours)
+        figure = _figure(metric, runs, colors)
         if figure:
             figures.append((metric, figure))
     return figures
 
 
 def _figure(
-    metric: str, runs: Mapping[str, Sequence[TrainingRun]], colours: Mapping[str, int]
+    metric: str, runs: Mapping[str, Sequence[TrainingRun]], colors: Mapping[str, int]
 ) -> str:
     series = {name: [run.metrics.series(metric) for run in group] for name, group in runs.items()}
     series = {name: found for name, found in series.items() if all(found)}
@@ -84,7 +84,7 @@ def _figure(
     lines = []
     for name, found in series.items():
         means = [smooth(points, window) for points in found]
-        line = mean_line(name, means, x_axis="steps", colour=colours[name])
+        line = mean_line(name, means, x_axis="steps", color=colors[name])
         if len(line.points) > 1:
             lines.append(line)
     if not lines:
@@ -103,7 +103,7 @@ def heldout_figures(folder: Path) -> list[tuple[str, str]]:
     for (objective, metric), names in heldout_by_language(metrics.names()).items():
         series = {language: metrics.series(name) for language, name in sorted(names.items())}
         lines = [
-            mean_line(language, [points], x_axis="steps", colour=number)
+            mean_line(language, [points], x_axis="steps", color=number)
             for number, (language, points) in enumerate(series.items())
             if len(points) > 1
         ]

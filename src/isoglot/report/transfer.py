@@ -81,10 +81,10 @@ def _row(curves: TransferCurves, x_label: str) -> list[Chart]:
     charts = []
     for name_of_value, value in _VALUES:
         lines = []
-        for colour, name in enumerate(names):
+        for color, name in enumerate(names):
             values = _values(curves.points, name, value)
             if values:
-                lines.append(Line.of_repetitions(name, colour, values.items()))
+                lines.append(Line.of_repetitions(name, color, values.items()))
         if lines:
             charts.append(
                 Chart(

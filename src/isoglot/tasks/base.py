@@ -106,7 +106,7 @@ class Task(ABC, Generic[E, P]):
     metrics: ClassVar[tuple[Metric, ...]]
     """The first is the one that tables show."""
     paper: ClassVar[str]
-    licence: ClassVar[str]
+    license: ClassVar[str]
 
     @abstractmethod
     def splits(self, folder: Path) -> list[TaskSplit]:

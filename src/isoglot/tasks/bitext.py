@@ -58,7 +58,7 @@ class UserPairs(RetrievalTask):
     languages = "any"
     summary = "the nearest sentence, on translations of your own (--pairs)"
     paper = ""
-    licence = "your own"
+    license = "your own"
     layouts: ClassVar = (Layout("{language}-{other}.tsv", split="test"),)
 
 
@@ -74,7 +74,7 @@ class Tatoeba(RetrievalTask):
     languages = "112 with en"
     summary = "the nearest sentence in the other language"
     paper = "Artetxe and Schwenk 2019; Hu et al. 2020"
-    licence = "CC BY 2.0 FR"
+    license = "CC BY 2.0 FR"
     layouts: ClassVar = (
         Layout("tatoeba/{language}-{other}.tsv", split="test"),
         Layout("tatoeba/v1/tatoeba.{language}-{other}.{language}", split="test"),
@@ -120,7 +120,7 @@ class Bucc(FileTask[BitextEntry, tuple[int, int]]):
     version = 3  # repeated sentences and the threshold as in XTREME's script
     metrics = (Metric(name="f1"), Metric(name="precision"), Metric(name="recall"))
     paper = "Zweigenbaum et al. 2018"
-    licence = "research use only"
+    license = "research use only"
     layouts: ClassVar = (
         Layout("bucc2018/{language}-{other}/{language}-{other}.training.{language}", split="test"),
         Layout("bucc2018/{language}-{other}/{language}-{other}.sample.{language}", split="dev"),

@@ -55,7 +55,7 @@ class PawsX(ClassificationTask):
     languages = "de en es fr ja ko zh"
     summary = "paraphrase or not"
     paper = "Yang et al. 2019"
-    licence = "free for any purpose"
+    license = "free for any purpose"
     labels = ("0", "1")
     layouts: ClassVar = (
         Layout("pawsx/{language}.{split}.tsv"),
@@ -89,7 +89,7 @@ class AmazonReviews(ClassificationTask):
     languages = "de en fr ja"
     summary = "positive or negative review"
     paper = "Prettenhofer and Stein 2010"
-    licence = "research use only"
+    license = "research use only"
     labels = ("negative", "positive")
     layouts: ClassVar = (Layout("cls-acl10-unprocessed/{language}/*/{split}.review"),)
 

@@ -74,7 +74,7 @@ class XlmAlignGold(AlignmentTask):
     languages = "de-en en-fr en-hi ro-en"
     summary = "words that translate each other"
     paper = "Chi et al. 2021"
-    licence = "MIT repository, gold sets public"
+    license = "MIT repository, gold sets public"
     layouts: ClassVar = (
         Layout("word_align/xlm-align/{language}-{other}/test.{language}", split="test"),
         Layout("xlm-align/{language}-{other}/test.{language}", split="test"),
@@ -112,7 +112,7 @@ class AwesomeAlignGold(AlignmentTask):
     languages = "en-fr ro-en zh-en"
     summary = "words that translate each other, other sets"
     paper = "Dou and Neubig 2021"
-    licence = "BSD-3-Clause repository, gold sets public"
+    license = "BSD-3-Clause repository, gold sets public"
     layouts: ClassVar = (
         *(
             Layout(f"{folder}{one}{two}.src-tgt", (f"{one}-{two}",), "test")
@@ -192,6 +192,8 @@ def _parse_sides(path: Path, number: int, line: str) -> tuple[str, str]:
 def _parse_awesome_align(path: Path, number: int, text: str) -> _GoldLink:
     match = re.fullmatch(r"(\d+)([-p])(\d+)", text)
     if match is None:
-        raise file_error(path, number, f"{text!r} is no link like 3-4 or 3p4.")
+        raise file_error(
+            path, number, f"{text!r} is not a link such as 3-4 (sure) or 3p4 (possible)."
+        )
     link = int(match[1]) - 1, int(match[3]) - 1
     return _GoldLink(number, number - 1, link, match[2] == "-")

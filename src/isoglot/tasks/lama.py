@@ -113,7 +113,7 @@ class Lama(ClozeTask):
     languages = "en"
     summary = "facts as cloze sentences, English"
     paper = "Petroni et al. 2019; XLM-K, Table 5"
-    licence = "CC BY-NC 4.0"
+    license = "CC BY-NC 4.0"
     layouts: ClassVar = (
         Layout("lama/data/*/*.jsonl", ("en",), "test"),
         Layout("LAMA/data/*/*.jsonl", ("en",), "test"),

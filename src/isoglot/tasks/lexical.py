@@ -63,7 +63,7 @@ class XlingEval(LexiconTask):
     languages = "7 with en"
     summary = "translations of frequent words"
     paper = "Glavaš et al. 2019"
-    licence = "unstated"
+    license = "unstated"
     layouts: ClassVar = (
         Layout("bli/xling-eval/*/yacle.test.freq.2k.{language}-{other}.tsv", split="test"),
         Layout("bli/xling-eval/*/yacle.train.freq.5k.{language}-{other}.tsv", split="train"),
@@ -81,7 +81,7 @@ class Muse(LexiconTask):
     languages = "45 with en"
     summary = "translations of words, several correct"
     paper = "Lample et al. 2018"
-    licence = "CC BY-NC 4.0"
+    license = "CC BY-NC 4.0"
     layouts: ClassVar = (
         Layout("muse/{language}-{other}.5000-6500.txt", split="test"),
         Layout("muse/{language}-{other}.0-5000.txt", split="train"),
@@ -118,7 +118,7 @@ class GoogleAnalogies(AnalogyTask):
     languages = "de en es fr zh"
     summary = "a is to b as c is to d"
     paper = "Mikolov et al. 2013"
-    licence = "public test sets"
+    license = "public test sets"
     layouts: ClassVar = (
         Layout("analogy/{language}.google.txt", split="test"),
         Layout("analogy/{language}.questions-words.txt", split="test"),
@@ -153,7 +153,7 @@ class RoyalAnalogies(AnalogyTask):
     languages = "de en"
     summary = "king - man + woman, English and German mixed"
     paper = "MLM-GC, Table 3"
-    licence = "none needed"
+    license = "none needed"
 
     @override
     def splits(self, folder: Path) -> list[TaskSplit]:
@@ -184,7 +184,7 @@ class WordSimilarity(FileTask[RatedWordPair, float]):
     version = 1
     metrics = (Metric(name="spearman"),)
     paper = "Hill et al. 2015; Finkelstein et al. 2002; Bruni et al. 2014"
-    licence = "public test sets"
+    license = "public test sets"
     layouts: ClassVar = (Layout("word_similarity/{language}.*.txt", split="test"),)
 
     @override

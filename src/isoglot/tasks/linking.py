@@ -34,7 +34,7 @@ class LinkingTask(FileTask[EntityQuery, float]):
     languages = "any two"
     metrics = (*(Metric(name=f"hits@{rank}") for rank in HITS), Metric(name="mrr"))
     paper = "Jiang et al. 2022"
-    licence = "that of the knowledge"
+    license = "that of the knowledge"
     has_relations: ClassVar[bool]
     """Is a query a fact, or a mention?"""
 
@@ -51,7 +51,7 @@ class LinkingTask(FileTask[EntityQuery, float]):
             found: dict[str, Any] = json_text.parse(line)
             example = EntityQuery(**{**found, "also": tuple(found.get("also", ()))})
         except (ValueError, TypeError, AttributeError) as error:
-            raise file_error(path, number, f"is no example ({error}).") from error
+            raise file_error(path, number, f"is not an example ({error}).") from error
         fault = self._fault(example)
         if fault:
             raise file_error(path, number, fault)
@@ -61,11 +61,11 @@ class LinkingTask(FileTask[EntityQuery, float]):
         texts = (example.entity, example.description, example.text, *example.also)
         numbers = (example.start, example.end)
         if not all(isinstance(text, str) for text in texts):
-            return "has an entity, description or text that is no text."
+            return "has an entity, description or text that is not text."
         if not example.entity or not example.description.strip():
             return "has no entity or no description."
         if not all(isinstance(place, int) for place in numbers):
-            return "has a start or end that is no number."
+            return "has a start or end that is not a number."
         if not example.text:
             return None
         if self.has_relations:

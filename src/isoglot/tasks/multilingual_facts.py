@@ -56,7 +56,7 @@ class Mlama(ClozeTask):
     languages = "53"
     summary = "facts as cloze sentences, many languages"
     paper = "Kassner et al. 2021"
-    licence = "CC BY-NC 4.0"
+    license = "CC BY-NC 4.0"
     layouts: ClassVar = (
         Layout("mlama1.1/{language}/*.jsonl", split="test"),
         *hf_layouts("m_lama", "all", tuple(_MLAMA_LANGUAGES.split())),
@@ -119,7 +119,7 @@ _NO_CANDIDATES: tuple[frozenset[str], tuple[str, ...]] = frozenset(), ()
 class Xfactr(ClozeTask):
     """X-FACTR (Jiang et al. 2020): 46 relations with 1,000 facts each, templates in 13 languages.
 
-    No licence is stated; names are Wikidata's (CC0), candidates mLAMA's (CC BY-NC 4.0). English has
+    No license is stated; names are Wikidata's (CC0), candidates mLAMA's (CC BY-NC 4.0). English has
     all 46,000 facts. In other languages a fact is left out if its subject or object has no name, or
     if its subject has several names and not exactly one of them is a subject in mLAMA (the files do
     not mark the usual name): es 27,821, fr 30,588, ru 16,440, he 14,173, tr 13,329, ko 12,801, vi
@@ -135,7 +135,7 @@ class Xfactr(ClozeTask):
     languages = "el en es fr he ko ru tr vi"
     summary = "facts as cloze sentences, long answers"
     paper = "Jiang et al. 2020"
-    licence = "CC0, CC BY-NC 4.0, and unstated"
+    license = "CC0, CC BY-NC 4.0, and unstated"
     layouts: ClassVar = (
         Layout(f"lama/xfactr_templates/{_ENGLISH_TEMPLATES}.jsonl", ("en",), "test"),
         Layout("lama/xfactr_templates/relations.{language}.jsonl", split="test"),

@@ -50,7 +50,7 @@ class Mlqa(QuestionAnsweringTask):
     languages = "ar de en es hi vi zh"
     summary = "answers in a paragraph, also across languages (G-XLT)"
     paper = "Lewis et al. 2020"
-    licence = "CC BY-SA 3.0"
+    license = "CC BY-SA 3.0"
     layouts: ClassVar = (
         Layout("mlqa/{split}-context-{other}-question-{language}.json"),
         Layout("MLQA_V1/{split}/{split}-context-{other}-question-{language}.json"),
@@ -106,7 +106,7 @@ class Xquad(QuestionAnsweringTask):
     languages = "12"
     summary = "answers in a paragraph, translated from SQuAD"
     paper = "Artetxe et al. 2020"
-    licence = "CC BY-SA 4.0"
+    license = "CC BY-SA 4.0"
     layouts: ClassVar = (
         Layout("xquad/{language}.json", split="test"),
         Layout("xquad/xquad.{language}.json", split="test"),
@@ -126,7 +126,7 @@ class TydiQa(QuestionAnsweringTask):
     languages = "9"
     summary = "answers in a paragraph, asked in each language"
     paper = "Clark et al. 2020"
-    licence = "Apache-2.0, text CC BY-SA 3.0"
+    license = "Apache-2.0, text CC BY-SA 3.0"
     layouts: ClassVar = (
         Layout("tydiqa/{language}.{split}.json"),
         Layout("tydiqa/tydiqa-goldp-v1.1-{split}/tydiqa-goldp-{split}-{name}.json"),

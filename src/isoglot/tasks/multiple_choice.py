@@ -58,7 +58,7 @@ class Xcopa(CopaTask):
     languages = "11"
     summary = "cause or effect of a premise"
     paper = "Ponti et al. 2020"
-    licence = "CC BY 4.0"
+    license = "CC BY 4.0"
     layouts: ClassVar = (
         Layout("xcopa/{split}.{language}.jsonl"),
         Layout("xcopa/data/{language}/{split}.{language}.jsonl"),
@@ -77,7 +77,7 @@ class Copa(CopaTask):
     languages = "en"
     summary = "cause or effect of a premise, English"
     paper = "Roemmele et al. 2011"
-    licence = "BSD 2-Clause"
+    license = "BSD 2-Clause"
     layouts: ClassVar = (
         Layout("COPA/train.jsonl", ("en",), "train"),
         Layout("COPA/val.jsonl", ("en",), "dev"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Conll(TaggingTask):
-    """CoNLL-2002 (es nl) and CoNLL-2003 (de en): people, places, organisations, others in news.
+    """CoNLL-2002 (es nl) and CoNLL-2003 (de en): people, places, organizations, others in news.
 
     Sentences for train, dev and test. Spanish: 8,323, 1,915 and 1,517; Dutch: 15,806, 2,895, 5,195;
     English: 14,041, 3,250, 3,453; German: 12,152, 2,867, 3,005. Research use only: the text is
@@ -37,7 +37,7 @@ class Conll(TaggingTask):
     languages = "de en es nl"
     summary = "names in news"
     paper = "Tjong Kim Sang 2002; Tjong Kim Sang and De Meulder 2003"
-    licence = "research use only"
+    license = "research use only"
     layouts: ClassVar = (
         Layout("conll2002/{language}.{split}"),
         Layout("conll2003/{language}.{split}"),
@@ -58,7 +58,7 @@ class Conll(TaggingTask):
 class WikiAnn(TaggingTask):
     """WikiAnn, PAN-X (Pan et al. 2017), in the splits of Rahimi et al. 2019: 282 languages.
 
-    Seven tags: people, places and organisations in Wikipedia text, annotated automatically. English
+    Seven tags: people, places and organizations in Wikipedia text, annotated automatically. English
     and most large languages: 20,000 train, 10,000 dev, 10,000 test sentences; small ones as few as
     100. The words of the original have a prefix, `de:Berlin`, which is removed. Files have the
     codes of Wikipedias: `als` is Alemannic (`gsw`), `zh-min-nan` is `nan`.
@@ -68,7 +68,7 @@ class WikiAnn(TaggingTask):
     languages = "282"
     summary = "names in Wikipedia text"
     paper = "Pan et al. 2017; Rahimi et al. 2019"
-    licence = "text CC BY-SA, annotation unstated"
+    license = "text CC BY-SA, annotation unstated"
     layouts: ClassVar = (
         Layout("ner/wikiann/{wikipedia}.{split}.tsv"),
         Layout("wikiann/{wikipedia}/{split}"),
@@ -93,7 +93,7 @@ class MasakhaNer(TaggingTask):
     languages = "10 African"
     summary = "names and dates in African news"
     paper = "Adelani et al. 2021"
-    licence = "CC BY-NC 4.0"
+    license = "CC BY-NC 4.0"
     layouts: ClassVar = (
         Layout("ner/masakhaner/{language}.{split}.conll"),
         Layout("masakhaner/data/{language}/{split}.txt"),
@@ -133,7 +133,7 @@ class GermEval(TaggingTask):
     languages = "de"
     summary = "names in German text, outer layer"
     paper = "Benikova et al. 2014"
-    licence = "CC BY 4.0"
+    license = "CC BY 4.0"
     layouts: ClassVar = (
         Layout("ner/germeval2014/{split}.tsv", ("de",)),
         Layout("germeval2014/NER-de-{split}.tsv", ("de",)),
@@ -157,7 +157,7 @@ class UniversalNer(TreebankTask):
     languages = "13"
     summary = "names in UD treebanks"
     paper = "Mayhew et al. 2024"
-    licence = "CC BY-SA 4.0"
+    license = "CC BY-SA 4.0"
     layouts: ClassVar = (
         Layout("ner/uner/{language}_*.{split}.tsv"),
         Layout("uner/UNER_*/{language}_*-ud-{split}.iob2"),

@@ -42,7 +42,7 @@ class Xnli(ClassificationTask):
     languages = "15"
     summary = "entailment, contradiction or neither"
     paper = "Conneau et al. 2018"
-    licence = "CC BY-NC 4.0"
+    license = "CC BY-NC 4.0"
     labels = _LABELS
     layouts: ClassVar = (
         Layout("nli/xnli/{language}.{split}.tsv"),
@@ -82,7 +82,7 @@ class EsXnli(Xnli):
     languages = "es en"
     summary = "entailment, written in Spanish"
     paper = "Artetxe et al. 2020"
-    licence = "unstated"
+    license = "unstated"
     layouts: ClassVar = (
         Layout("nli/esxnli.tsv", ("es", "en"), "test"),
         Layout("esxnli/esxnli.tsv", ("es", "en"), "test"),
@@ -93,7 +93,7 @@ class Sick(ClassificationTask):
     """SICK (Marelli et al. 2014), from image captions: 4,500 train, 500 dev, 4,927 test pairs.
 
     Dutch (Wijnholds and Moortgat 2021): 4,439, 495 and 4,906 of them. Portuguese (SICK-BR, Real et
-    al. 2018, no licence stated): 9,840 pairs. Japanese (Yanaka and Mineshima 2022), annotated
+    al. 2018, no license stated): 9,840 pairs. Japanese (Yanaka and Mineshima 2022), annotated
     again: 5,000 train and 4,927 test.
     """
 
@@ -101,7 +101,7 @@ class Sick(ClassificationTask):
     languages = "en ja nl pt"
     summary = "entailment between captions"
     paper = "Marelli et al. 2014"
-    licence = "CC BY-NC-SA 3.0; nl MIT; ja CC BY-SA 4.0"
+    license = "CC BY-NC-SA 3.0; nl MIT; ja CC BY-SA 4.0"
     labels = _LABELS
     layouts: ClassVar = (
         Layout("nli/sick/{language}.{split}.tsv"),

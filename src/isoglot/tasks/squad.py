@@ -67,7 +67,7 @@ class Squad(QuestionAnsweringTask):
     languages = "en, and translated"
     summary = "answers in a paragraph"
     paper = "Rajpurkar et al. 2016"
-    licence = "CC BY-SA 4.0"
+    license = "CC BY-SA 4.0"
     layouts: ClassVar = (
         Layout("squad/{split}-v1.1.json", ("en",)),
         *hf_layouts("squad", "plain_text", ("en",)),
@@ -97,7 +97,7 @@ class SquadV2(QuestionAnsweringTask):
     languages = "en"
     summary = "answers in a paragraph, or none"
     paper = "Rajpurkar et al. 2018"
-    licence = "CC BY-SA 4.0"
+    license = "CC BY-SA 4.0"
     metrics = tuple(
         Metric(name=f"{group}{metric}")
         for group in ("", "HasAns_", "NoAns_", "best_")
@@ -260,7 +260,7 @@ def _read_with_places(path: Path) -> Iterator[tuple[Question, str]]:
         raise file_error(path, 1, f"is not SQuAD's JSON ({error}).") from error
     for number, context, question in questions:
         if not isinstance(question, dict):
-            raise file_error(path, f"article {number}", f"{question!r} is no question.")
+            raise file_error(path, f"article {number}", f"{question!r} is not a question.")
         yield _parse(question, question.get("answers"), context, path, f"article {number}")
 
 

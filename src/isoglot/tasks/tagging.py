@@ -298,7 +298,7 @@ class UdPos(TreebankTask):
     languages = "over 150"
     summary = "parts of speech"
     paper = "Nivre et al. 2020"
-    licence = "per treebank: CC BY-SA or CC BY-NC-SA"
+    license = "per treebank: CC BY-SA or CC BY-NC-SA"
     metrics = (Metric(name="accuracy"), Metric(name="xtreme_f1"))
     hf_columns = ("tokens", "upos")
     layouts: ClassVar = (

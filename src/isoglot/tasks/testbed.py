@@ -57,7 +57,7 @@ class WorldTask(Task[E, P]):
 
     version = 1
     paper = ""
-    licence = "Apache-2.0"
+    license = "Apache-2.0"
     languages = "9"
     stream: ClassVar[str]
     """The method of `World` that generates the examples, and the name of its random stream."""

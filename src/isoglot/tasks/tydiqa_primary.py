@@ -49,7 +49,7 @@ class TydiQaPrimary(FileTask[DocumentQuestion, str]):
     languages = "11"
     summary = "passages and answers in whole articles"
     paper = "Clark et al. 2020"
-    licence = "Apache-2.0, text CC BY-SA 3.0"
+    license = "Apache-2.0, text CC BY-SA 3.0"
     layouts: ClassVar = (
         Layout("tydiqa/tydiqa-v1.0-{split}.jsonl", _LANGUAGES),
         *hf_layouts("tydiqa", "primary_task", _LANGUAGES),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from isoglot.testbed.lexicon import COLOURS, UNPLACED
+from isoglot.testbed.lexicon import COLORS, UNPLACED
 from isoglot.testbed.meaning import (
     Clause,
     Compound,
@@ -64,7 +64,7 @@ class Composer:
         )
         self._movable = tuple(n for n in self._actors + categories["object"] if n not in UNPLACED)
         self._gradable = {
-            noun: tuple(word for word in adjectives if word not in COLOURS)
+            noun: tuple(word for word in adjectives if word not in COLORS)
             for noun, adjectives in inventory.adjectives.items()
         }
         self._described = tuple(noun for noun in self._described if self._gradable[noun])

@@ -136,8 +136,8 @@ SAID_OF = {
 UNPLACED = frozenset({"song", "story", "film"})
 """Objects without a location."""
 
-COLOURS = frozenset({"red", "white", "black", "green", "blue"})
-"""Colours modify a noun but are no predicate: they have no degree."""
+COLORS = frozenset({"red", "white", "black", "green", "blue"})
+"""Colors modify a noun but are no predicate: they have no degree."""
 
 SENTIMENT = {
     **dict.fromkeys(

@@ -31,7 +31,7 @@ class Phrase(NamedTuple):
     text: str
 
 
-Realisation = list[tuple[int, Phrase]]
+Realization = list[tuple[int, Phrase]]
 """The phrases of a sentence in order, each with the slot it expresses."""
 
 
@@ -58,7 +58,7 @@ class Mention(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of one language: its text and its analysed words."""
+    """A sentence of one language: its text and its analyzed words."""
 
     text: str
     words: tuple[Word, ...]

@@ -1,4 +1,4 @@
-"""Labelled sentences: natural language inference, paraphrases and sentiment.
+"""Labeled sentences: natural language inference, paraphrases and sentiment.
 
 Each function reads a composer, a grammar and one random generator per example; it draws the label
 first and yields records whose label holds by construction.
@@ -173,20 +173,20 @@ def sentiment(composer: Composer, grammar: Grammar, rngs: Iterable[Rng]) -> Iter
 
 
 def _opinion(composer: Composer, rng: Rng, label: int) -> Meaning:
-    quality = _labelled_quality(composer, rng, label)
+    quality = _labeled_quality(composer, rng, label)
     kind = rng.below(3)
     if kind == 0:
         return quality
     if kind == 1:
         clause = composer.clause(rng, None, Tense.PRESENT)
         return Compound(clause, rng.choice(("because", "and")), quality)
-    second = _labelled_quality(composer, rng, label)
+    second = _labeled_quality(composer, rng, label)
     while second.subject == quality.subject:
-        second = _labelled_quality(composer, rng, label)
+        second = _labeled_quality(composer, rng, label)
     return Compound(quality, "and", second)
 
 
-def _labelled_quality(composer: Composer, rng: Rng, label: int) -> Quality:
+def _labeled_quality(composer: Composer, rng: Rng, label: int) -> Quality:
     """A quality with this label: an adjective of the label, or, for blame, negated praise."""
     while True:
         quality = composer.quality(rng)

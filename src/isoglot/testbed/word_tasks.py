@@ -1,4 +1,4 @@
-"""Labelled words and spans: questions with answers, tagged words, bilingual dictionaries.
+"""Labeled words and spans: questions with answers, tagged words, bilingual dictionaries.
 
 Each function reads a composer, a grammar and one random generator per example; it yields records
 whose spans and tags come from the sentence's own analysis.
@@ -195,7 +195,7 @@ def _tagged_phrases(
         yield key, grammar.thing(Thing(key)).forms, ("NOUN",)
     actor = Thing(categories["person"][0])
     for verb in categories["transitive"] + categories["intransitive"]:
-        phrases = grammar.realise(Clause(actor, verb))
+        phrases = grammar.realize(Clause(actor, verb))
         forms = [form for slot, phrase in phrases if slot == VERB for form in phrase.forms]
         # an auxiliary that only marks tense ("है") is left out; a noun of the verb ("काम") stays
         yield verb, [form for form in forms if HEAD[0] in form.kinds], ("VERB", "NOUN")

@@ -41,7 +41,7 @@ class World:
         num_concepts: About how many concepts the lexicon keeps, the first of each category; all
             by default.
         max_entities: At most how many countries, languages, currencies and continents there are.
-        zipf: Word frequencies follow Zipf's law, and each word ranks its neighbours in an order
+        zipf: Word frequencies follow Zipf's law, and each word ranks its neighbors in an order
             of its own, the same in all languages. Otherwise all words that fit a place are equally
             frequent there, and text of one language cannot tell them apart.
     """

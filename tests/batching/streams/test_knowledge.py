@@ -78,7 +78,7 @@ def test_a_context_is_the_page_around_the_name(knowing, limit):
             own_number = int(example.sentences[example.start])
             for number, text in enumerate(inside):
                 if number != own_number:
-                    assert text in texts, "neighbours are whole"
+                    assert text in texts, "neighbors are whole"
             if len(texts[sentence - own[0]]) * 2 <= limit:
                 assert inside[own_number] == texts[sentence - own[0]]
         assert knowledge.languages[examples.own] == language

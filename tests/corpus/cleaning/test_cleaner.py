@@ -42,11 +42,11 @@ def why_dropped(texts, settings, languages=()):
         ("line\u2028separator\x85", "line separator"),
     ],
 )
-def test_normalise(text, expected):
+def test_normalize(text, expected):
     assert normalize_text(text) == expected
 
 
-def test_normalise_can_fold():
+def test_normalize_can_fold():
     assert normalize_text("ﬁne x² Ｆ") == "ﬁne x² Ｆ"
     assert normalize_text("ﬁne x² Ｆ", "NFKC") == "fine x2 F"
     cleaner = Cleaner(CleanConfig(unicode="NFKC"), ("en",))
@@ -55,7 +55,7 @@ def test_normalise_can_fold():
 
 @pytest.mark.parametrize("form", ["NFC", "NFKC"])
 @given(text=st.text(st.characters(codec="utf-8")))
-def test_normalised_text_is_normal(form, text):
+def test_normalized_text_is_normal(form, text):
     once = normalize_text(text, form)
     assert normalize_text(once, form) == once
     assert unicodedata.is_normalized(form, once)

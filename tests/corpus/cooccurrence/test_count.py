@@ -25,7 +25,7 @@ sentences = st.lists(
 
 
 def naive(texts, config):
-    """(centre, neighbour) -> count, looking from every token to both sides."""
+    """(center, neighbor) -> count, looking from every token to both sides."""
     special = set(VOCABULARY.special)
     tokens = {
         language: sum(token not in special for row in rows for token in row)
@@ -41,11 +41,11 @@ def naive(texts, config):
         if config.language_constants and tokens[language]:
             constant = Fraction(tokens[pivot], tokens[language])
         for row in rows:
-            for t, centre in enumerate(row):
+            for t, center in enumerate(row):
                 for k, other in enumerate(row):
                     near = 1 <= abs(t - k) <= config.window
-                    if near and not {centre, other} & set(VOCABULARY.special):
-                        counts[centre, other] += constant / (abs(t - k) + added)
+                    if near and not {center, other} & set(VOCABULARY.special):
+                        counts[center, other] += constant / (abs(t - k) + added)
     return {pair: float(count) for pair, count in counts.items()}
 
 
@@ -89,7 +89,7 @@ def test_the_definition_by_hand(tmp_path):
             **both(5, 6, 1 / 2),
             **both(4, 6, 1 / 3 + 1 / 2),
             **both(4, 5, 1 / 2 + 1 / 3 + 3 * 1 / 2),  # German counts three times
-            (4, 4): 2 * 1 / 2,  # each is the other's neighbour; the same token alone is no pair
+            (4, 4): 2 * 1 / 2,  # each is the other's neighbor; the same token alone is no pair
         },
         rel=1e-6,
     )

@@ -180,12 +180,12 @@ def test_bad_input_is_refused(dumps, tmp_path):
 
     refused("neither names a dump", RecipeError)
     refused(
-        r"en\.xml\.bz2: 'xx' is no language .* does not name xxwiki",
+        r"en\.xml\.bz2: 'xx' is not a language .* does not name xxwiki",
         RecipeError,
         wikipedia={"xx": ("en.xml.bz2",)},
     )
     refused(
-        "'xx' is no language with a Wikipedia",
+        "'xx' is not a language with a Wikipedia",
         RecipeError,
         wikidata=("all.json.gz",),
         languages=("xx",),

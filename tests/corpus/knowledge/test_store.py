@@ -159,7 +159,7 @@ def test_damage_is_noticed(copied):
     table = store / "descriptions/aa.arrow"
     data = table.read_bytes()
     table.write_bytes(data[:-9] + b"x" + data[-8:])
-    with pytest.raises(CorpusError, match="its content is not the one that was written"):
+    with pytest.raises(CorpusError, match="its content differs from what was written"):
         Knowledge.open(store)
     table.write_bytes(data[:-1])
     with pytest.raises(CorpusError, match=r"is damaged: it has .* bytes and not"):

@@ -65,7 +65,7 @@ def test_bytes_that_are_no_text_spoil_one_row(tmp_path):
     [
         ("txt", r"x\.parquet: has no column 'txt'; did you mean 'text'\?"),
         ("n", r"the column 'n' holds int64 and no text"),
-        ("text.en", r"has no 'en' in 'text.en'; it is string"),
+        ("text.en", r"there is no 'en' in a column of type string"),
     ],
 )
 def test_a_column_that_is_not_there_is_named(tmp_path, column, message):
@@ -121,10 +121,10 @@ def test_what_is_no_dataset_is_refused(tmp_path):
     (tmp_path / "damaged" / "state.json").write_text("{")
     (tmp_path / "file.parquet").touch()
     for name, message in {
-        "empty": "no dataset",
+        "empty": "is not a dataset",
         "damaged": "missing or damaged",
         "file.parquet": "use format 'parquet'",
-        "nowhere": "is no folder",
+        "nowhere": "is not a folder",
     }.items():
         with pytest.raises(CorpusError, match=message):
             DatasetsReader().files_of(tmp_path / name)

@@ -17,7 +17,12 @@ PAGE = Path(__file__).parents[3] / "docs" / "prepare.md"
 @pytest.mark.parametrize(
     ("format_", "options", "languages", "message"),
     [
-        ("jsnl", {}, ("en",), r"sources\.s\.format: 'jsnl' is no format; did you mean 'jsonl'\?"),
+        (
+            "jsnl",
+            {},
+            ("en",),
+            r"sources\.s\.format: there is no format 'jsnl'; did you mean 'jsonl'\?",
+        ),
         ("no.such:Reader", {}, ("en",), r"'no\.such:Reader' cannot be imported: No module named"),
         ("pathlib:Path", {}, ("en",), r"'pathlib:Path' is not a subclass of isoglot.Reader"),
         (

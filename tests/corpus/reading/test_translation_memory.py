@@ -102,7 +102,7 @@ def test_xliff_1_and_2(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("<xliff/>", r"x\.tmx: is not TMX: it holds <xliff>, not <tmx>"),
+        ("<xliff/>", r"x\.tmx: is not TMX: its root element is <xliff>, not <tmx>"),
         ("words", r"x\.tmx, line 1: the XML is damaged"),
         (
             "<tmx>\n<tu>\n<tuv></tu></tmx>",
@@ -112,7 +112,7 @@ def test_xliff_1_and_2(tmp_path):
         ("<tmx>\nAT&T\n</tmx>", r"x\.tmx, line 2: the XML is damaged"),
         (
             '<?xml version="1.0" encoding="klingon"?><tmx/>',
-            r"the encoding 'klingon', which is no encoding",
+            r"the encoding 'klingon', which is unknown or not an encoding",
         ),
     ],
 )

@@ -65,7 +65,7 @@ def test_files_are_verified_up_to_two_gibibytes(tmp_path, monkeypatch):
     for limit, found in ((10, True), (9, False)):
         monkeypatch.setattr("isoglot.corpus.storage.manifest._AUTO_HASH_BYTES", limit)
         if found:
-            with pytest.raises(CorpusError, match="two: is damaged: its content is not"):
+            with pytest.raises(CorpusError, match="two: is damaged: its content differs"):
                 verify_files(tmp_path, files, remedy="Again.")
         else:
             verify_files(tmp_path, files, remedy="Again.")

@@ -71,7 +71,7 @@ def test_nothing_is_written_where_nothing_is_done(tmp_path):
 
 
 def test_what_cannot_be_done_is_named(monkeypatch):
-    with pytest.raises(RecipeError, match=r"pretokenize\.en: 'mosess' is no pretokenization"):
+    with pytest.raises(RecipeError, match=r"pretokenize\.en: 'mosess' is not a way to pretokenize"):
         Pretokenizer({"en": "mosess"})  # type: ignore[dict-item]
     _splitter.cache_clear()
     monkeypatch.setitem(sys.modules, "sacremoses", None)

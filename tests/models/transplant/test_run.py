@@ -108,7 +108,7 @@ def test_another_padding_id_shifts_positions_not_states(tmp_path, architecture):
     torch.testing.assert_close(logits[0], logits[1], rtol=0, atol=1e-5)
 
 
-def test_what_is_initialised(tmp_path):
+def test_what_is_initialized(tmp_path):
     source = model_for(of_words("unigram", tmp_path / "source", WORDS), seed=5)
     states = {}
     for what in ("both", "body", "embeddings", "none"):

@@ -226,7 +226,7 @@ def rewritten(place, change):
 def test_a_state_with_the_right_hash_and_other_content_is_refused(tmp_path, change):
     place = save(tmp_path, state(), *trained(), keep=2)
     rewritten(place, change)
-    with pytest.raises(CheckpointError, match="is not what a checkpoint has"):
+    with pytest.raises(CheckpointError, match="is not the state of a checkpoint"):
         Checkpoint(place)
     warnings: list[str] = []
     with pytest.raises(CheckpointError, match="all of them are damaged"):
@@ -297,7 +297,7 @@ WEIGHTS = "weights.safetensors"
 def test_a_list_of_tensors_that_lies_is_refused(tmp_path, change):
     place = save(tmp_path, state(), *trained(), keep=2)
     change(place)
-    with pytest.raises(CheckpointError, match="is not what a checkpoint has"):
+    with pytest.raises(CheckpointError, match="is not the state of a checkpoint"):
         Checkpoint(place)
 
 
@@ -305,7 +305,7 @@ def test_a_list_of_tensors_that_lies_is_refused(tmp_path, change):
 def test_only_files_of_a_checkpoint_are_hashed(tmp_path, file):
     place = save(tmp_path, state(), *trained(), keep=2)
     rewritten(place, {"sha256": {file: "0" * 64}})
-    with pytest.raises(CheckpointError, match="is no file of a checkpoint"):
+    with pytest.raises(CheckpointError, match="is not the name of a checkpoint's file"):
         Checkpoint(place)
 
 

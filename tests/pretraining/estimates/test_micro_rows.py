@@ -130,7 +130,7 @@ def test_the_choice_fits_and_is_within_a_tenth_of_the_best(rows, first, fixed, q
     found = search(machine, rows).best(first)
     fitting = [size for size in possible_sizes(rows, 1) if size <= limit]
     assert found.number in fitting
-    # a step that has only few divisors has neighbours far apart
+    # a step that has only few divisors has neighbors far apart
     assert speed(found.number) >= 0.9 * max(map(speed, fitting))
 
 

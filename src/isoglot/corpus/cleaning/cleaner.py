@@ -41,7 +41,7 @@ DROP_REASONS: dict[str, str] = {
     "endless": "The line is longer than 64 MiB.",
     "columns": "The line has another number of columns (the source's `format`).",
     "quotes": "The row of a CSV file has text after a closing quote.",
-    "not JSON": "The line is no JSON object.",
+    "not JSON": "The line is not a JSON object.",
     "no field": "The object or row has no text in the field that is read (the source's `options`).",
     "no text": "The sentence has no comment with its text.",
     "unmatched": "The id, or the text in one of the two languages, has no counterpart.",

@@ -107,7 +107,7 @@ def _split_by_rules(language: str, text: str) -> list[str]:
 
 
 def _grouped(rough: list[str]) -> list[list[str]]:
-    """Neighbouring pieces, in groups of about `_PYSBD_CHARACTERS`."""
+    """Neighboring pieces, in groups of about `_PYSBD_CHARACTERS`."""
     groups: list[list[str]] = [[]]
     size = 0
     for piece in rough:

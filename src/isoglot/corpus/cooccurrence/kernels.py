@@ -120,7 +120,7 @@ def sum_rows(
             if sums[other] == 0:
                 touched[number] = other
                 number += 1
-            # a token beside itself is a neighbour in both directions
+            # a token beside itself is a neighbor in both directions
             sums[other] += 2 * numerator if other == row else numerator
         _sort_ids(touched, number, bits)
         for other in touched[:number]:
@@ -167,7 +167,7 @@ def merge_rows(
     """Merges the same rows of several runs: integer sums in a language, then times its constant.
 
     Row `first` + r of run k lies at `bounds[k, r]` to `bounds[k, r + 1]`; runs of one language are
-    neighbours. Gives the number of pairs that reach `min_count`; `keys` and `logs` hold them.
+    neighbors. Gives the number of pairs that reach `min_count`; `keys` and `logs` hold them.
     """
     sums, touched = np.zeros(size, np.int64), np.empty(size, np.int32)
     totals, found = np.zeros(size, np.float64), np.empty(size, np.int32)

@@ -1,6 +1,6 @@
 """Counts of token pairs: what is counted (`PairConfig`), and the mapped table (`PairTable`).
 
-MLM-GC section 3.2 gives a neighbour at distance d the weight c/(d + 1); the authors' released
+MLM-GC section 3.2 gives a neighbor at distance d the weight c/(d + 1); the authors' released
 counter, like GloVe, c/d. The two differ by more than a constant. Weights are integers over a common
 denominator until languages are merged, so sums are exact in any order.
 
@@ -41,9 +41,9 @@ class PairConfig:
     """Which token pairs are counted, and with what weight."""
 
     window: Annotated[int, Range(1, MAX_WINDOW)] = 2
-    """Neighbours on each side, within a sentence."""
+    """Neighbors on each side, within a sentence."""
     weights: Literal["paper", "released"] = "paper"
-    """A neighbour at distance d weighs 1/(d + 1) (paper) or 1/d (released code, GloVe)."""
+    """A neighbor at distance d weighs 1/(d + 1) (paper) or 1/d (released code, GloVe)."""
     language_constants: bool = True
     """Multiply by tokens of the pivot language ÷ tokens of the language (the paper's c_lang)."""
     pivot_language: str | None = None
@@ -68,7 +68,7 @@ class PairConfig:
         return math.lcm(*(distance + self._offset for distance in range(1, self.window + 1)))
 
     def numerators(self) -> LongArray:
-        """The weight of a neighbour times the denominator, by distance from 0."""
+        """The weight of a neighbor times the denominator, by distance from 0."""
         distances = range(1, self.window + 1)
         return np.array([0, *(self.denominator // (d + self._offset) for d in distances)], np.int64)
 

@@ -86,7 +86,7 @@ class Phrases:
             return Phrases(np.load(BytesIO(content), allow_pickle=False))
         except (OSError, ValueError) as error:
             raise CorpusError(
-                f"{file}: is no phrase file ({error}). Write one with isoglot cooccurrence "
+                f"{file}: is not a phrase file ({error}). Write one with isoglot cooccurrence "
                 "phrases, or leave masking.phrases out: phrases are then found in the corpus."
             ) from error
 

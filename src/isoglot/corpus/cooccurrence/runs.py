@@ -238,7 +238,7 @@ class MergeTask:
     """A range of rows to be merged by any process."""
 
     runs: tuple[tuple[Path, str], ...]
-    """Folders of runs and their languages; runs of one language are neighbours."""
+    """Folders of runs and their languages; runs of one language are neighbors."""
     factors: dict[str, float]
     """Language -> the factor of its integer sums."""
     first: int

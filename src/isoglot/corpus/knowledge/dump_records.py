@@ -2,7 +2,7 @@
 
 `Records` gives the records that start in a slice, complete even where they end in the next slice. A
 record runs from a start mark to the next end mark: `<page>` to `</page>`, or line break to line
-break. Of two neighbouring slices exactly one gives a record, wherever the file is cut.
+break. Of two neighboring slices exactly one gives a record, wherever the file is cut.
 
 Memory is bounded: a record of more than 32 MiB is given without its content, and a file with 1 GiB
 without the next mark is refused.
@@ -146,7 +146,7 @@ class Records:
             name = mark.decode("ascii").replace("\n", "line end")
             raise CorpusError(
                 f"{self._path}: has no {name} in {_MAX_GAP_BYTES >> 30} GiB of its decompressed "
-                f"content, from byte {begin:,} on. It is no dump, or damaged: fetch it again."
+                f"content, from byte {begin:,} on. It is not a dump, or is damaged: fetch it again."
             )
 
     def _is_behind(self, at: int) -> bool:

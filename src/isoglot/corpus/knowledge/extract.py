@@ -121,7 +121,7 @@ def _extract(
     )
     for language in config.wikipedia:
         _join_text(output, language, tasks)
-    summary = _summarise(config, tasks, counts)
+    summary = _summarize(config, tasks, counts)
     write_bytes(output / COUNTS, json.dumps(summary, ensure_ascii=False, indent=1).encode())
     return summary
 
@@ -132,7 +132,7 @@ def _with_codes(config: ExtractConfig) -> ExtractConfig:
     for name, files in config.wikipedia.items():
         code = from_wikipedia(name)
         if not is_language(code):
-            raise RecipeError(f"wikipedia: {name!r} is no code of a language, such as en or nan.")
+            raise RecipeError(f"wikipedia: {name!r} is not a language code, such as en or nan.")
         if code in wikipedia:
             raise RecipeError(f"wikipedia: {code} is named twice, once {name!r}. Join its files.")
         wikipedia[code] = files
@@ -152,7 +152,7 @@ def _check(config: ExtractConfig) -> tuple[str, ...]:
         # the plan compares a Wikipedia's language with its dump's header
         if not has_wikipedia(language) and language not in config.wikipedia:
             raise RecipeError(
-                f"{language!r} is no language with a Wikipedia; {nearest(language, WIKIPEDIAS)}"
+                f"{language!r} is not a language with a Wikipedia; {nearest(language, WIKIPEDIAS)}"
             )
     return languages
 
@@ -227,7 +227,7 @@ def _join_text(output: Path, language: str, tasks: list[SliceTask]) -> None:
         part.unlink()
 
 
-def _summarise(
+def _summarize(
     config: ExtractConfig, tasks: list[SliceTask], counts: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """The content of counts.json: settings, and the counts of every dump file."""

@@ -153,7 +153,7 @@ def _check_site(path: Path, site: Site, *, check: bool) -> None:
         return
     if not has_wikipedia(language):
         raise RecipeError(
-            f"{path}: {language!r} is no language with a Wikipedia, and the dump's header does "
+            f"{path}: {language!r} is not a language with a Wikipedia, and the dump's header does "
             f"not name {expected}; {nearest(language, WIKIPEDIAS)}"
         )
     if check and site.name:

@@ -1,6 +1,6 @@
 """Reads MediaWiki XML dumps (`pages-articles.xml`, export versions 0.8 to 0.11).
 
-`read_site` gives the wiki of a dump from its header: namespaces, case rule, normalised titles.
+`read_site` gives the wiki of a dump from its header: namespaces, case rule, normalized titles.
 `PageReader` gives the pages of a slice. Each page is parsed alone, so a broken page does not affect
 the others; XML entities, declarations and network access are disabled.
 """
@@ -47,7 +47,7 @@ class Site:
     """Do titles start with a capital letter?"""
 
     def title(self, text: str) -> str:
-        """A page title or link target, normalised for comparison."""
+        """A page title or link target, normalized for comparison."""
         if "&" in text:
             text = unescape(text)
         if "%" in text:
@@ -82,8 +82,8 @@ def read_site(path: Path, language: str) -> Site:
         )
     if b"<mediawiki" not in head:
         raise CorpusError(
-            f"{path}: is no MediaWiki dump: <mediawiki does not occur in its first {len(head):,} "
-            "bytes. Name a pages-articles file (.xml, .xml.bz2, .xml.gz, .xml.xz)."
+            f"{path}: is not a MediaWiki dump: <mediawiki does not occur in its first "
+            f"{len(head):,} bytes. Name a pages-articles file (.xml, .xml.bz2, .xml.gz, .xml.xz)."
         )
     start = head.find(b"<siteinfo>")
     if start < 0 or not head.endswith(b"</siteinfo>"):

@@ -131,7 +131,7 @@ class EntityReader:
                 closed = closed or line == b"]"
                 continue
             if not (line.startswith(b"{") and line.endswith(b"}")):
-                yield BrokenRecord(record.offset + 1, "it is no JSON object")
+                yield BrokenRecord(record.offset + 1, "it is not a JSON object")
                 continue
             if self._wanted is not None and line.startswith(b'{"type":"item"'):
                 start = line.rfind(_SITELINKS)
@@ -244,7 +244,7 @@ def _number(value: Any, largest: int) -> int:
 def _text(value: Any) -> str:
     """A text that the tables hold: JSON escapes may be half characters, which are none."""
     if not isinstance(value, str):
-        raise TypeError("a name is no text")
+        raise TypeError("a name is not text")
     value.encode()
     return value
 

@@ -255,9 +255,9 @@ def refuse_kernel_files(path: Path) -> None:
     try:
         place = path.resolve()
     except (OSError, RuntimeError, ValueError) as error:  # links in a circle, a null byte
-        raise CorpusError(f"{str(path)[:80]!r}: is no path of a file ({error}).") from error
+        raise CorpusError(f"{str(path)[:80]!r}: is not a path of a file ({error}).") from error
     if place.parts[1:2] in (("proc",), ("sys",)):
-        raise CorpusError(f"{path}: is not on a disk but in /{place.parts[1]}. Name files of text.")
+        raise CorpusError(f"{path}: lies in /{place.parts[1]}, not on a disk. Name files of text.")
 
 
 def _open(path: Path, start: int, end: int | None, stack: ExitStack) -> IO[bytes]:

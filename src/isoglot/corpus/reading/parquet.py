@@ -133,12 +133,18 @@ def _texts(batch: Any, name: str, path: Path) -> Any:
     inner = name[len(outer) + 1 :]
     for part in inner.split(".") if inner else ():
         if not pa.types.is_struct(found.type) or found.type.get_field_index(part) < 0:
-            raise CorpusError(f"{path}: has no {part!r} in {name!r}; it is {found.type}.")
+            raise CorpusError(
+                f"{path}: the column {name!r} cannot be read, as there is no {part!r} in a column "
+                f"of type {found.type}. Name another column in the source's options."
+            )
         found = found.flatten()[found.type.get_field_index(part)]
     if pa.types.is_dictionary(found.type):
         found = found.dictionary_decode()
     if found.type not in (pa.string(), pa.large_string(), pa.string_view()):
-        raise CorpusError(f"{path}: the column {name!r} holds {found.type} and no text.")
+        raise CorpusError(
+            f"{path}: the column {name!r} holds {found.type} and no text. Name a column of text in "
+            "the source's options."
+        )
     found = found.cast(pa.large_binary())
     found.validate(full=True)  # damaged offsets would read out of bounds
     return found
@@ -164,7 +170,7 @@ class DatasetsReader(ParquetReader):
             return (path,)  # the hub has chosen the files of a name
         if not path.is_dir():
             raise CorpusError(
-                f"{path}: is no folder. Format 'datasets' takes the folder of a dataset; for "
+                f"{path}: is not a folder. Format 'datasets' takes the folder of a dataset; for "
                 "single files use format 'parquet'."
             )
         parts = _parts(path)
@@ -181,7 +187,8 @@ class DatasetsReader(ParquetReader):
         present = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES)
         if not present:
             raise CorpusError(
-                f"{path}: holds no {_STATE} and no Parquet or Arrow file: no dataset."
+                f"{path}: is not a dataset: it holds no {_STATE} and no Parquet or Arrow file. "
+                "Name the folder that save_to_disk wrote, or one with such files."
             )
         chosen = [
             file

@@ -52,7 +52,9 @@ def reader_for(
     kind: Kind = "pairs" if len(languages) == 2 else "text"
     known = {reader.name: reader for reader in READERS}
     if format_ not in known and ":" not in format_:
-        raise RecipeError(f"{where}.format: {format_!r} is no format; {nearest(format_, known)}")
+        raise RecipeError(
+            f"{where}.format: there is no format {format_!r}; {nearest(format_, known)}"
+        )
     chosen = known.get(format_) or import_class(format_, Reader, f"{where}.format: {format_!r}")
     if kind not in chosen.kinds:
         fitting = [name for name, reader in known.items() if kind in reader.kinds]

@@ -260,7 +260,9 @@ def expand_patterns(
         else:
             matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))  # noqa: PTH207 (the pattern may be absolute)
             if not matches:
-                raise CorpusError(f"{where}: no file matches {path}.")
+                raise CorpusError(
+                    f"{where}: no file matches {path}. Look at the folder and the ending."
+                )
             # a pattern such as text/** also matches folders
             matches = [match for match in matches if match.is_file()] or matches
         for file in (file for match in matches for file in files_of(match)):

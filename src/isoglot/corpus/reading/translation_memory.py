@@ -241,8 +241,8 @@ def _decoder(path: Path, start: bytes) -> codecs.IncrementalDecoder:
         encoding = "utf-8" if _WIDE.search(encoding) else encoding
     if not _is_text_encoding(encoding):
         raise CorpusError(
-            f"{path}: declares the encoding {encoding!r}, which is no encoding of text, or not "
-            "known. Convert it to UTF-8."
+            f"{path}: declares the encoding {encoding!r}, which is unknown or not an "
+            "encoding of text. Convert it to UTF-8."
         )
     return codecs.getincrementaldecoder(encoding)(errors="replace")
 
@@ -277,7 +277,10 @@ def _forget(element: Any) -> None:
 def _check_root(path: Path, element: Any, root: str) -> None:
     found = local_name(element.getroottree().getroot())
     if found != root:
-        raise CorpusError(f"{path}: is not {root.upper()}: it holds <{found}>, not <{root}>.")
+        raise CorpusError(
+            f"{path}: is not {root.upper()}: its root element is <{found}>, not <{root}>. Name "
+            "another file, or correct the source's format."
+        )
 
 
 def _close(etree: Any, parser: Any, path: Path, root: str) -> None:
@@ -287,7 +290,7 @@ def _close(etree: Any, parser: Any, path: Path, root: str) -> None:
     except etree.XMLSyntaxError:
         found = None
     if found is None:
-        raise _broken(path, 1, "it is no XML")
+        raise _broken(path, 1, "it is not XML")
     fault = _fault(parser)
     if fault is not None:
         raise _broken(path, fault.line, f"{fault.message.strip()}; it may be cut short")

@@ -78,7 +78,7 @@ class ArrayFile(Arrays):
             if len(data) <= CHECKED_BYTES:
                 is_sound &= zlib.crc32(content[8 + size :]) == int(about["crc32"])
         if not is_sound:
-            raise CorpusError(f"{path}: is damaged: its content is not the one that was written.")
+            raise CorpusError(f"{path}: is damaged: its content differs from what was written.")
         super().__init__(views, facts)
 
     @override

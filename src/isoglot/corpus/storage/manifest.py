@@ -304,7 +304,7 @@ def verify_files(
         if size != entry.bytes:
             fault = f"it has {size} bytes and not {entry.bytes}"
         elif contents and FileEntry.of(folder / entry.file, entry.file).sha256 != entry.sha256:
-            fault = "its content is not the one that was written"
+            fault = "its content differs from what was written"
         if fault is not None:
             raise CorpusError(f"{folder / entry.file}: is damaged: {fault}. {remedy}")
 

@@ -68,7 +68,7 @@ class Pretokenizer:
         for language, method in methods.items():
             if method not in get_args(Method):
                 raise RecipeError(
-                    f"pretokenize.{language}: {method!r} is no pretokenization; "
+                    f"pretokenize.{language}: {method!r} is not a way to pretokenize; "
                     f"{nearest(method, get_args(Method))}"
                 )
         self.methods = dict(methods)

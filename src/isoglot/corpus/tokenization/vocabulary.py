@@ -81,7 +81,9 @@ def open_tokenizer(folder: Path) -> Any:
     from transformers import AutoTokenizer
 
     if not folder.is_dir():
-        raise CorpusError(f"{folder}: there is no such folder. Name a Hugging Face tokenizer's.")
+        raise CorpusError(
+            f"{folder}: there is no such folder. Name one that holds a Hugging Face tokenizer."
+        )
     if not any(any(folder.glob(name)) for name in TOKENIZER_FILES):
         raise _no_tokenizer(folder, TOKENIZER_FILES)
     with library_errors(
@@ -92,8 +94,8 @@ def open_tokenizer(folder: Path) -> Any:
         )
     if not tokenizer.is_fast:
         raise CorpusError(
-            f"{folder}: has only a slow tokenizer. Save a fast version of it ({TOKENIZER_FILE}) in "
-            "the folder."
+            f"{folder}: has only a slow tokenizer, written in Python. Put a fast version of it "
+            f"({TOKENIZER_FILE}) into the folder, or name another tokenizer."
         )
     # for a folder with only config.json, transformers makes a tokenizer of special tokens alone
     names = {TOKENIZER_FILE, *tokenizer.vocab_files_names.values()}

@@ -4,7 +4,7 @@
 
 Keys are descriptions, encoded with gradient by the encoder being trained, as queries are: the
 query's own and the others of its step. A queue holds keys of earlier steps, without
-gradient. No momentum encoder, no temperature, no normalisation; query and key have a head each, two
+gradient. No momentum encoder, no temperature, no normalization; query and key have a head each, two
 layers without bias (Eq. 1 and 2, 3 and 4).
 """
 
@@ -48,7 +48,7 @@ class DescriptionObjective(ContrastObjective):
     projection_size: Annotated[int | None, Range(1, 2**17)] = None
     """Width of the contrasted vectors; none means the encoder's."""
     normalize: bool = False
-    """L2-normalise the contrasted vectors; XLM-K does not."""
+    """L2-normalize the contrasted vectors; XLM-K does not."""
 
     @override
     def __post_init__(self) -> None:
@@ -105,7 +105,7 @@ class DescriptionContrast(QueueModule):
 
 
 class BatchNormHead(nn.Module):
-    """The released code's head: batch normalisation after each layer, the last without weights."""
+    """The released code's head: batch normalization after each layer, the last without weights."""
 
     def __init__(self, hidden: int, size: int) -> None:
         super().__init__()
@@ -123,7 +123,7 @@ class BatchNormHead(nn.Module):
             return self._normed(self.second_norm, self.second(hidden))
 
     def _normed(self, norm: nn.BatchNorm1d, vectors: Tensor) -> Tensor:
-        """A single vector has no variance: it is normalised as in evaluation."""
+        """A single vector has no variance: it is normalized as in evaluation."""
         norm.train(self.training and len(vectors) > 1)
         found: Tensor = norm(vectors)
         return found
@@ -132,7 +132,7 @@ class BatchNormHead(nn.Module):
 def build_head(
     size: int | None, hidden: int, *, normalize: bool, batch_norm: bool
 ) -> Projection | BatchNormHead:
-    """W2·ReLU(W1·), with batch normalisation if asked."""
+    """W2·ReLU(W1·), with batch normalization if asked."""
     if batch_norm:
         return BatchNormHead(hidden, size or hidden)
     where: Literal["after", "none"] = "after" if normalize else "none"

@@ -2,7 +2,7 @@
 
 Pooling takes a sequence's first state ([CLS]) or the mean of its states. The projection is two
 layers with a ReLU between them (PPA Eq. 2, after SimCLR), one linear map (InfoXLM), or none, with
-L2 normalisation before it (PPA), after it (MoCo, SimCLR), or not at all (InfoXLM); in float32.
+L2 normalization before it (PPA), after it (MoCo, SimCLR), or not at all (InfoXLM); in float32.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class ProjectionConfig:
     bias: bool = False
     """Give its layers biases."""
     normalize: Literal["before", "after", "none"] = "before"
-    """L2 normalisation before the projection, after it, or none."""
+    """L2 normalization before the projection, after it, or none."""
 
     def __post_init__(self) -> None:
         check_ranges(self)

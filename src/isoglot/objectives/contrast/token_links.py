@@ -116,7 +116,7 @@ def padded_pairs(labels: Mapping[str, Tensor]) -> Iterator[Pairs]:
     counts = labels[NUM_TOKENS].view(-1, 2)
     starts = counts.cumsum(dim=0) - counts
     widths = sorted(int(name.removeprefix(_WIDTH)) for name in labels if name.startswith(_WIDTH))
-    # ordered by their longer side, pairs of one width are neighbours
+    # ordered by their longer side, pairs of one width are neighbors
     order = counts.amax(dim=1).argsort(stable=True)
     sizes = [len(labels[f"{_WIDTH} {width}"]) for width in widths]
     for width, numbers in zip(widths, order.split(sizes), strict=True):

@@ -133,10 +133,12 @@ class Checkpoint:
             yield
         except CheckpointException as error:
             raise CheckpointError(
-                f"{self.place} was written by another model: {first_failure(error)}"
+                f"{self.place} was written by another model: {first_failure(error)}. {_SAME_RECIPE}"
             ) from error
         except (RuntimeError, *_WRONG_CONTENT) as error:
-            raise CheckpointError(f"{self.place} was written by another model: {error}") from error
+            raise CheckpointError(
+                f"{self.place} was written by another model: {error}. {_SAME_RECIPE}"
+            ) from error
 
 
 def _with_shared_errors(work: Callable[[], T], group: ProcessGroup | None) -> T:
@@ -154,6 +156,7 @@ def _with_shared_errors(work: Callable[[], T], group: ProcessGroup | None) -> T:
     return result
 
 
+_SAME_RECIPE = "Resume with the recipe that the run began with, or start a new run with --out."
 _WRONG_CONTENT = (SafetensorError, OSError, AttributeError, KeyError, TypeError, ValueError)
 
 
@@ -175,7 +178,7 @@ def _parse_content(
         _check_sizes(place, tensors, content["sha256"])
     except (*_WRONG_CONTENT, OverflowError) as error:
         raise CheckpointError(
-            f"{state_file(place)} is not what a checkpoint has ({error!r})."
+            f"{state_file(place)} is not the state of a checkpoint ({error!r})."
         ) from error
     return state, tensors
 

@@ -106,7 +106,7 @@ class SavedTensor:
         )
         for part in parts:
             if not isinstance(part.file, str) or not _NAME.fullmatch(part.file):
-                raise ValueError(f"{part.file!r} is no file of a checkpoint")
+                raise ValueError(f"{part.file!r} is not the name of a checkpoint's file")
         found = cls(_DTYPES[content["dtype"]], shape, parts)
         found.check()
         return found
@@ -143,7 +143,7 @@ class SavedTensor:
 def _counts(values: Any) -> tuple[int, ...]:
     found = tuple(values)
     if not all(type(one) is int and 0 <= one < 2**62 for one in found):
-        raise TypeError("a size is no number from 0 on")
+        raise TypeError("a size is not a number from 0 on")
     return found
 
 
@@ -222,7 +222,7 @@ def check_hashes(folder: Path, expected: Mapping[str, str]) -> None:
     """
     for name in expected:
         if not _NAME.fullmatch(name):
-            raise CheckpointError(f"{folder}: {name!r} is no file of a checkpoint.")
+            raise CheckpointError(f"{folder}: {name!r} is not the name of a checkpoint's file.")
         if not (folder / name).is_file():
             raise CheckpointError(f"{folder / name} is missing.")
     with ThreadPoolExecutor(_THREADS) as pool:

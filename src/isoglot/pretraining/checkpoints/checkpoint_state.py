@@ -94,9 +94,9 @@ def parse_state(content: dict[str, Any]) -> TrainState:
     )
     numbers = (state.stage, state.step, state.total_steps, state.tokens, state.cursor.step)
     if not all(type(one) is int and one >= 0 for one in (*numbers, *state.cursor.counters)):
-        raise TypeError("a count is no number from 0 on")
+        raise TypeError("a count is not a number from 0 on")
     if not isinstance(state.corpus_fingerprint, str):
-        raise TypeError("a fingerprint is no text")
+        raise TypeError("a fingerprint is not text")
     if state.heldout is not None:
         state.heldout.check()
     return state
@@ -121,7 +121,7 @@ def read_state(place: Path) -> dict[str, Any]:
         content: dict[str, Any] = json_text.parse(text)
         written, hashes = content["format"], dict(content["sha256"])
     except (ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{file} is not what a checkpoint has ({error!r}).") from error
+        raise CheckpointError(f"{file} is not the state of a checkpoint ({error!r}).") from error
     if written not in (FORMAT, ONE_PROCESS_FORMAT):
         raise FormatError(
             f"{place} has format {written} and this version reads {FORMAT}: "

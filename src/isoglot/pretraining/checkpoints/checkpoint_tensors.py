@@ -128,7 +128,7 @@ def set_groups(optimizer: torch.optim.Optimizer, scalars: Mapping[str, Any]) -> 
         for key, value in saved.items():
             if key not in group:
                 if not isinstance(value, int | float):
-                    raise TypeError(f"{key} of the optimizer is no number")
+                    raise TypeError(f"{key} of the optimizer is not a number")
                 group[key] = value
 
 

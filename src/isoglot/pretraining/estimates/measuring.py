@@ -86,7 +86,7 @@ def time_budget(hours: float | None, started: float | None = None) -> TimeBudget
     if hours is None:
         return None
     if not 0 < hours < math.inf:
-        raise IsoglotError(f"--hours: {hours:g} is no time to train. Give a number above 0.")
+        raise IsoglotError(f"--hours: {hours:g} leaves no time to train. Give a number above 0.")
     return TimeBudget(hours=hours, started=time.monotonic() if started is None else started)
 
 

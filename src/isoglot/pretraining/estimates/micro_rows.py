@@ -1,7 +1,7 @@
 """`batch.micro_rows: auto`: which number of rows at a time is fastest, and fits the memory.
 
 Sizes are tried by running steps, from a small one upwards, each about four times the one before,
-until memory ends or they get slower; then sizes between the best one and its neighbours. Each size
+until memory ends or they get slower; then sizes between the best one and its neighbors. Each size
 is compiled on a GPU, half a minute, so few are tried. More is not always faster.
 Only sizes that divide a step evenly are tried. This file decides what to try next; `trial.py` runs.
 """
@@ -203,7 +203,7 @@ class Search:
         return size
 
     def _around(self) -> tuple[int, int, int]:
-        """The fastest size between its neighbours among those tried; at an end, itself."""
+        """The fastest size between its neighbors among those tried; at an end, itself."""
         tried = sorted(self.trials)
         place = tried.index(self._fastest())
         return tried[max(place - 1, 0)], tried[place], tried[min(place + 1, len(tried) - 1)]

@@ -79,9 +79,9 @@ class HeldoutProgress:
         """A `TypeError` if a number of it, read from a checkpoint, is none."""
         counts, values = (self.best_step, self.stale), (self.best, self.reference)
         if not all(type(one) is int and one >= 0 for one in counts):
-            raise TypeError("a count is no number from 0 on")
+            raise TypeError("a count is not a number from 0 on")
         if not all(type(one) in (int, float) and math.isfinite(one) for one in values):
-            raise TypeError("a held-out number is none")
+            raise TypeError("a held-out value is not a number")
 
     def record(self) -> dict[str, float | int]:
         """What metrics.jsonl and trackers get beside a validation."""

@@ -50,14 +50,14 @@ class Validation:
         self._retrieval = HeldoutRetrieval(context, stage)
         self._loaders: list[tuple[str, str, str, Loader]] = []
         """(objective, label, language, batches)"""
-        unlabelled: set[str] = set()
+        unlabeled: set[str] = set()
         for name, stream in stage.streams.items():
             for objective in stream.objectives:
                 # of two streams that an objective reads, the first needs no stream name
-                plain = name == stream.kind and objective not in unlabelled
+                plain = name == stream.kind and objective not in unlabeled
                 label = objective if plain else f"{name}.{objective}"
                 if plain:
-                    unlabelled.add(objective)
+                    unlabeled.add(objective)
                 found = context.objectives[objective]
                 base = [other for other in found.depends_on() if other in stream.objectives]
                 codes = {code for _, code in stream.selected(context.corpus)}

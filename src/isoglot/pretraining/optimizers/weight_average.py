@@ -89,7 +89,7 @@ class WeightAverage(nn.Module):
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """After a step of a stage, from 0: move the average towards the weights."""
+        """After a step of a stage, from 0: move the average toward the weights."""
         own = [self.get_buffer(name) for name, _ in self._weights]
         weights = [weight.detach() for _, weight in self._weights]
         get_ema_multi_avg_fn(self.config.decay_at(step))(own, weights, step)

@@ -12,7 +12,7 @@ from isoglot.testbed.phrase import WordForm
 
 if TYPE_CHECKING:
     from isoglot.testbed.meaning import Clause, Location, Quality, Thing
-    from isoglot.testbed.phrase import Realisation
+    from isoglot.testbed.phrase import Realization
 
 DEFINITE_CURRENCIES = frozenset(
     ["AZN", "TMT", "GHS", "HNL", "NIO", "GTQ", "PYG", "UYU", "MGA", "MWK", "CLP"]
@@ -24,7 +24,7 @@ CORRECTED = {
     "currency:NPR": "الروبية النيبالية",
     "currency:PKR": "الروبية الباكستانية",
 }
-"""Names whose adjective is misspelt or does not agree in CLDR."""
+"""Names whose adjective is misspelled or does not agree in CLDR."""
 
 
 def feminine_verb(present: str) -> str:
@@ -33,7 +33,7 @@ def feminine_verb(present: str) -> str:
 
 
 class Arabic(Grammar):
-    """Realises meanings in Arabic, unvocalised."""
+    """Realizes meanings in Arabic, unvocalized."""
 
     language = "ar"
     question_mark = "؟"
@@ -98,7 +98,7 @@ class Arabic(Grammar):
         return (WordForm(prefix + form, "VERB", HEAD + TENSE),)
 
     @override
-    def clause(self, clause: Clause, position: Position) -> Realisation:
+    def clause(self, clause: Clause, position: Position) -> Realization:
         who = self.subject(clause.subject)
         does = self.verb(clause, self.gender(clause.subject))
         what, where, when = self.adjuncts(clause)

@@ -23,7 +23,7 @@ from isoglot.testbed.phrase import WordForm
 
 if TYPE_CHECKING:
     from isoglot.testbed.meaning import Clause, Location, Quality, Thing
-    from isoglot.testbed.phrase import Realisation
+    from isoglot.testbed.phrase import Realization
 
 ARTICLES = {("m", ""): "der", ("m", "acc"): "den", ("f", ""): "die", ("f", "acc"): "die",
             ("n", ""): "das", ("n", "acc"): "das"}  # fmt: skip
@@ -36,7 +36,7 @@ IS, NOT = WordForm("ist", "AUX", TENSE), WordForm("nicht", "PART", NEGATION)
 
 
 class German(Grammar):
-    """Realises meanings in German."""
+    """Realizes meanings in German."""
 
     language = "de"
     articles_within = frozenset({"im", "am"})
@@ -78,7 +78,7 @@ class German(Grammar):
         return (WordForm("wird", "AUX", TENSE), WordForm(infinitive, "VERB"))
 
     @override
-    def clause(self, clause: Clause, position: Position) -> Realisation:
+    def clause(self, clause: Clause, position: Position) -> Realization:
         does, *last = (self.verb_form(form) for form in self.make_verb(clause, ""))
         who = self.subject(clause.subject)
         what, where, when = self.adjuncts(clause, "acc")
@@ -92,7 +92,7 @@ class German(Grammar):
         return [who, does, *when, *rest]
 
     @override
-    def quality(self, quality: Quality, position: Position) -> Realisation:
+    def quality(self, quality: Quality, position: Position) -> Realization:
         rest = [self.verb_form(form) for form in self.make_quality(quality, "")]
         return self._order(quality.subject, rest, position)
 
@@ -105,7 +105,7 @@ class German(Grammar):
         )
 
     @override
-    def location(self, location: Location, position: Position) -> Realisation:
+    def location(self, location: Location, position: Position) -> Realization:
         rest = [self.verb_form(form) for form in self.make_copula(location)]
         return self._order(location.subject, [*rest, (PLACE, self.place(location.place))], position)
 
@@ -113,7 +113,7 @@ class German(Grammar):
     def make_copula(self, location: Location) -> tuple[WordForm, ...]:
         return (NOT,) * location.negated
 
-    def _order(self, subject: Thing, rest: Realisation, position: Position) -> Realisation:
+    def _order(self, subject: Thing, rest: Realization, position: Position) -> Realization:
         """Subject, "ist" and the rest, in the word order of the clause's position."""
         who, be = self.subject(subject), self.verb_form(IS)
         if position is Position.SUBORDINATE:

@@ -12,13 +12,13 @@ from isoglot.testbed.phrase import WordForm
 
 if TYPE_CHECKING:
     from isoglot.testbed.meaning import Clause, Location, Quality, Thing
-    from isoglot.testbed.phrase import Realisation
+    from isoglot.testbed.phrase import Realization
 
 NOT = WordForm("not", "PART", NEGATION)
 
 
 class English(Grammar):
-    """Realises meanings in English."""
+    """Realizes meanings in English."""
 
     language = "en"
     has_gender = False
@@ -51,7 +51,7 @@ class English(Grammar):
         return (auxiliary, *[NOT] * clause.negated, WordForm(infinitive, "VERB"))
 
     @override
-    def clause(self, clause: Clause, position: Position) -> Realisation:
+    def clause(self, clause: Clause, position: Position) -> Realization:
         who, does = self.subject(clause.subject), self.verb(clause)
         what, where, when = self.adjuncts(clause)
         if clause.fronted:

@@ -12,14 +12,14 @@ from isoglot.testbed.phrase import WordForm
 
 if TYPE_CHECKING:
     from isoglot.testbed.meaning import Clause, Location, Quality, Thing
-    from isoglot.testbed.phrase import Realisation
+    from isoglot.testbed.phrase import Realization
 
 FEMININE_CURRENCIES = frozenset(["lira", "rupia", "libra", "corona", "leva", "grivna"])
 NOT = WordForm("no", "PART", NEGATION)
 
 
 class Spanish(Grammar):
-    """Realises meanings in Spanish."""
+    """Realizes meanings in Spanish."""
 
     language = "es"
     preposition = "en"
@@ -42,10 +42,10 @@ class Spanish(Grammar):
         return super().finish(text.replace("¿ ", "¿"))
 
     @override
-    def capitalise(self, text: str) -> str:
+    def capitalize(self, text: str) -> str:
         if text.startswith("¿"):
             return text[:1] + text[1:2].upper() + text[2:]
-        return super().capitalise(text)
+        return super().capitalize(text)
 
     @override
     def make_who(self, case: str) -> tuple[WordForm, ...]:
@@ -82,7 +82,7 @@ class Spanish(Grammar):
         return (*[NOT] * clause.negated, WordForm(form, "VERB", HEAD + TENSE))
 
     @override
-    def clause(self, clause: Clause, position: Position) -> Realisation:
+    def clause(self, clause: Clause, position: Position) -> Realization:
         who, does = self.subject(clause.subject), self.verb(clause)
         what, where, when = self.adjuncts(clause, "acc")
         if clause.fronted:

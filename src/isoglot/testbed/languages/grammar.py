@@ -2,7 +2,7 @@
 
 A grammar turns a meaning into phrases, each with the slot it expresses. A language's file gives
 its noun phrases, verb forms and entity names and the word order of a clause; this file joins
-clauses, fills the templates of facts, and spaces and capitalises the text.
+clauses, fills the templates of facts, and spaces and capitalizes the text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from isoglot.testbed.meaning import (
     Fact,
     Quality,
 )
-from isoglot.testbed.phrase import Phrase, Realisation, Sentence, Word, WordForm
+from isoglot.testbed.phrase import Phrase, Realization, Sentence, Word, WordForm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +67,7 @@ class Gap(NamedTuple):
 
 
 class Grammar(ABC):
-    """One language: realises meanings as phrases, text and analysed sentences."""
+    """One language: realizes meanings as phrases, text and analyzed sentences."""
 
     language: ClassVar[str]
     stop: ClassVar[str] = "."
@@ -113,12 +113,12 @@ class Grammar(ABC):
         """The word forms of "is" in "a thing is somewhere"; none where it is not said."""
 
     @abstractmethod
-    def clause(self, clause: Clause, position: Position) -> Realisation:
+    def clause(self, clause: Clause, position: Position) -> Realization:
         """The phrases of a verbal clause, in order."""
 
     # --- what a language may change -----------------------------------------------------------
 
-    def quality(self, quality: Quality, position: Position) -> Realisation:
+    def quality(self, quality: Quality, position: Position) -> Realization:
         """The phrases of "a thing is so"."""
         del position
         gender = self.gender(quality.subject)
@@ -126,7 +126,7 @@ class Grammar(ABC):
         be = self.cached(key, lambda: self.make_quality(quality, gender))
         return [self.subject(quality.subject), (VERB, be)]
 
-    def location(self, location: Location, position: Position) -> Realisation:
+    def location(self, location: Location, position: Position) -> Realization:
         """The phrases of "a thing is somewhere"."""
         del position
         subject = self.subject(location.subject)
@@ -168,13 +168,13 @@ class Grammar(ABC):
         del before
         return form.upos != "PUNCT"
 
-    def capitalise(self, text: str) -> str:
+    def capitalize(self, text: str) -> str:
         """The text as it begins a sentence."""
         return text[0].upper() + text[1:]
 
     def finish(self, text: str) -> str:
         """The joined phrases as a sentence."""
-        return self.capitalise(text.lstrip(" "))
+        return self.capitalize(text.lstrip(" "))
 
     # --- phrases, cached ----------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ class Grammar(ABC):
 
     def adjuncts(
         self, clause: Clause, case: str = ""
-    ) -> tuple[Realisation, Realisation, Realisation]:
+    ) -> tuple[Realization, Realization, Realization]:
         """The object (in a case), the place and the time of a clause; each list may be empty."""
         thing, place, time = clause.object, clause.place, clause.time
         return (
@@ -269,7 +269,7 @@ class Grammar(ABC):
 
     # --- sentences ----------------------------------------------------------------------------
 
-    def realise(self, meaning: Meaning, *, question: bool = False) -> Realisation:
+    def realize(self, meaning: Meaning, *, question: bool = False) -> Realization:
         """The phrases of a sentence, in order, with the slot each expresses."""
         if isinstance(meaning, Fact):
             phrases = self._fact(meaning)
@@ -286,7 +286,7 @@ class Grammar(ABC):
 
     def text(self, meaning: Meaning, *, question: bool = False) -> str:
         """The sentence as a string."""
-        phrases = self.realise(meaning, question=question)
+        phrases = self.realize(meaning, question=question)
         return self.finish("".join([phrase.text for _, phrase in phrases]))
 
     def sentence(self, meaning: Meaning, *, question: bool = False) -> Sentence:
@@ -295,11 +295,11 @@ class Grammar(ABC):
         words: list[Word] = []
         before = WordForm("", "X")
         begun = False
-        for slot, phrase in self.realise(meaning, question=question):
+        for slot, phrase in self.realize(meaning, question=question):
             for word in phrase.forms:
                 if text and self.spaced(before, word):
                     text += " "
-                form = word.form if begun else self.capitalise(word.form)
+                form = word.form if begun else self.capitalize(word.form)
                 begun = begun or word.upos != "PUNCT"
                 nodes = tuple(slot * KINDS + kind for kind in word.kinds)
                 words.append(Word(form, word.upos, nodes, len(text), word.entity, word.name_length))
@@ -307,14 +307,14 @@ class Grammar(ABC):
                 before = word
         return Sentence(text, tuple(words))
 
-    def _simple(self, meaning: Simple, position: Position) -> Realisation:
+    def _simple(self, meaning: Simple, position: Position) -> Realization:
         if isinstance(meaning, Clause):
             return self.clause(meaning, position)
         if isinstance(meaning, Quality):
             return self.quality(meaning, position)
         return self.location(meaning, position)
 
-    def _fact(self, fact: Fact) -> Realisation:
+    def _fact(self, fact: Fact) -> Realization:
         entities = {SUBJECT: fact.subject, OBJECT: fact.object}
         return [
             (part.slot, self.entity(entities[part.slot], part.case))

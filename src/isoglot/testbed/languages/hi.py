@@ -12,7 +12,7 @@ from isoglot.testbed.phrase import WordForm
 
 if TYPE_CHECKING:
     from isoglot.testbed.meaning import Clause, Location, Quality, Thing
-    from isoglot.testbed.phrase import Realisation
+    from isoglot.testbed.phrase import Realization
 
 NOT = WordForm("नहीं", "PART", NEGATION)
 GENDERS = "mfMF"
@@ -33,7 +33,7 @@ def perfective(stem: str) -> tuple[str, ...]:
 
 
 class Hindi(Grammar):
-    """Realises meanings in Hindi."""
+    """Realizes meanings in Hindi."""
 
     language = "hi"
     stop = "।"
@@ -126,7 +126,7 @@ class Hindi(Grammar):
         return (*before, *negation, WordForm(verb, "VERB", kinds), *be)
 
     @override
-    def clause(self, clause: Clause, position: Position) -> Realisation:
+    def clause(self, clause: Clause, position: Position) -> Realization:
         who = self.subject(clause.subject, "ne" if self._marked(clause) else "")
         does = self.verb(clause, self._agreement(clause))
         what, where, when = self.adjuncts(clause, "acc")

@@ -12,7 +12,7 @@ from isoglot.testbed.phrase import WordForm
 
 if TYPE_CHECKING:
     from isoglot.testbed.meaning import Clause, Location, Quality, Thing
-    from isoglot.testbed.phrase import Realisation
+    from isoglot.testbed.phrase import Realization
 
 NOT = WordForm("не", "PART", NEGATION)
 ISLANDS = frozenset(["CU", "MG", "JM", "CY", "MT"])
@@ -53,7 +53,7 @@ def genitive(name: str) -> str:
 
 
 class Russian(Grammar):
-    """Realises meanings in Russian."""
+    """Realizes meanings in Russian."""
 
     language = "ru"
     facts: ClassVar[dict[str, str]] = {
@@ -112,7 +112,7 @@ class Russian(Grammar):
         return (*negation, WordForm(form, "VERB", HEAD + TENSE))
 
     @override
-    def clause(self, clause: Clause, position: Position) -> Realisation:
+    def clause(self, clause: Clause, position: Position) -> Realization:
         who = self.subject(clause.subject)
         does = self.verb(clause, self.gender(clause.subject))
         what, where, when = self.adjuncts(clause, "acc")

@@ -12,7 +12,7 @@ from isoglot.testbed.phrase import WordForm
 
 if TYPE_CHECKING:
     from isoglot.testbed.meaning import Clause, Location, Quality, Thing
-    from isoglot.testbed.phrase import Realisation
+    from isoglot.testbed.phrase import Realization
 
 PREFIXES = {"1": "m", "3": "m", "4": "mi", "5": "", "6": "ma", "7": "ki", "8": "vi"}
 """Class -> prefix of an adjective; classes 9 and 10 have a form of their own."""
@@ -25,7 +25,7 @@ PLURALS = {"3": "4", "5": "6", "7": "8", "9": "10"}
 
 
 class Swahili(Grammar):
-    """Realises meanings in Swahili."""
+    """Realizes meanings in Swahili."""
 
     language = "sw"
     preposition = "nchini"
@@ -99,7 +99,7 @@ class Swahili(Grammar):
         return "mw" if self.lexicon[clause.verb].columns[0][0] in "aeiou" else "m"
 
     @override
-    def clause(self, clause: Clause, position: Position) -> Realisation:
+    def clause(self, clause: Clause, position: Position) -> Realization:
         who = self.subject(clause.subject)
         does = self.verb(clause, self._object_marker(clause))
         what, where, when = self.adjuncts(clause)

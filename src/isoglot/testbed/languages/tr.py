@@ -12,7 +12,7 @@ from isoglot.testbed.phrase import WordForm
 
 if TYPE_CHECKING:
     from isoglot.testbed.meaning import Clause, Location, Quality, Thing
-    from isoglot.testbed.phrase import Realisation
+    from isoglot.testbed.phrase import Realization
 
 VOWELS = {"a": "ı", "ı": "ı", "â": "ı", "e": "i", "i": "i", "o": "u", "u": "u", "ö": "ü", "ü": "ü"}
 """Vowel -> the high vowel that follows it in an ending."""
@@ -41,7 +41,7 @@ def genitive_ending(word: str) -> str:
 
 
 class Turkish(Grammar):
-    """Realises meanings in Turkish."""
+    """Realizes meanings in Turkish."""
 
     language = "tr"
     has_gender = False
@@ -56,7 +56,7 @@ class Turkish(Grammar):
     }
 
     @override
-    def capitalise(self, text: str) -> str:
+    def capitalize(self, text: str) -> str:
         return ("İ" if text[0] == "i" else text[0].upper()) + text[1:]
 
     @override
@@ -94,7 +94,7 @@ class Turkish(Grammar):
         return (*(WordForm(noun, "NOUN") for noun in nouns), WordForm(verb, "VERB", kinds))
 
     @override
-    def clause(self, clause: Clause, position: Position) -> Realisation:
+    def clause(self, clause: Clause, position: Position) -> Realization:
         who, does = self.subject(clause.subject), self.verb(clause)
         what, where, when = self.adjuncts(clause, "acc")
         if clause.fronted:

@@ -12,14 +12,14 @@ from isoglot.testbed.phrase import WordForm
 
 if TYPE_CHECKING:
     from isoglot.testbed.meaning import Clause, Location, Quality, Thing
-    from isoglot.testbed.phrase import Realisation
+    from isoglot.testbed.phrase import Realization
 
 NOT = WordForm("不", "ADV", NEGATION)
 OF = WordForm("的", "PART", ADJECTIVE)
 
 
 class Chinese(Grammar):
-    """Realises meanings in Chinese (Mandarin, simplified script)."""
+    """Realizes meanings in Chinese (Mandarin, simplified script)."""
 
     language = "zh"
     stop = "。"
@@ -68,10 +68,10 @@ class Chinese(Grammar):
         return (verb,)
 
     @override
-    def clause(self, clause: Clause, position: Position) -> Realisation:
+    def clause(self, clause: Clause, position: Position) -> Realization:
         who, does = self.subject(clause.subject), self.verb(clause)
         what, where, when = self.adjuncts(clause)
-        verb: Realisation = [does]
+        verb: Realization = [does]
         if where and (clause.negated or clause.tense == Tense.FUTURE):
             # The negation and 会 stand before the place: 没有在学校里读书.
             *before, last = (self.verb_form(form) for form in does[1].forms)

@@ -69,7 +69,7 @@ def _wikidata_entities(graph: Graph, file: Path) -> Iterator[dict[str, Any]]:
             if isinstance(found, dict):
                 yield found
             else:
-                graph.dropped["lines that are no JSON objects"] += 1
+                graph.dropped["lines that are not JSON objects"] += 1
         return
     document = _document(file)
     if isinstance(document, dict) and "id" in document:
@@ -77,7 +77,10 @@ def _wikidata_entities(graph: Graph, file: Path) -> Iterator[dict[str, Any]]:
         return
     entities = document.get("entities") if isinstance(document, dict) else None
     if not isinstance(entities, dict):
-        raise CorpusError(f'{file}: holds no entities of Wikidata: {{"entities": ...}}.')
+        raise CorpusError(
+            f'{file}: holds no Wikidata entities. Name JSON of the API ({{"entities": ...}}) or of '
+            "a dump (an entity a line)."
+        )
     yield from entities.values()
 
 
@@ -110,7 +113,10 @@ def read_kgtk(graph: Graph, files: Sequence[Path], languages: Sequence[str]) -> 
         rows = _rows(graph, file)
         header = next(rows, [])
         if not {"node1", "label", "node2"} <= set(header):
-            raise CorpusError(f"{file}: is no KGTK file: its header has no node1, label and node2.")
+            raise CorpusError(
+                f"{file}: is not a KGTK file: its first line does not name the columns node1, "
+                "label and node2. Name a file of edges."
+            )
         places = [header.index(name) for name in ("node1", "label", "node2")]
         for cells in rows:
             if len(cells) == len(header):
@@ -216,7 +222,9 @@ def _table(graph: Graph, folder: Path, name: str, columns: int) -> Iterator[list
     endings = (f"{ending}{packed}" for ending in ("", ".tsv") for packed in _COMPRESSED)
     file = next((found for e in endings if (found := folder / f"{name}{e}").is_file()), None)
     if file is None:
-        raise CorpusError(f"{folder}: has no {name}, which a folder of DBP15K has.")
+        raise CorpusError(
+            f"{folder}: has no file {name}. Name a complete folder of DBP15K, such as zh_en."
+        )
     for cells in _rows(graph, file):
         if len(cells) == columns:
             yield cells
@@ -238,10 +246,12 @@ def _document(file: Path) -> Any:
     for block in read_blocks(file):
         content += block
         if len(content) > _MAX_JSON_BYTES:
-            raise CorpusError(f"{file}: has more than 1 GiB of JSON. Split it.")
+            raise CorpusError(f"{file}: has more than 1 GiB of JSON. Split it into several files.")
     found = _json(content.decode("utf-8", errors="replace"))
     if found is None:
-        raise CorpusError(f"{file}: is no JSON, or nested too deeply.")
+        raise CorpusError(
+            f"{file}: is not valid JSON, or is nested too deeply. Download or make the file again."
+        )
     return found
 
 

@@ -30,7 +30,7 @@ SELF_LINK = "self link"  # the target is the entity of the link's own page
 NO_DESCRIPTION = "no description"  # the entity has none in any wanted language
 NO_TOKENS = "no tokens"  # the tokenizer gives none for the anchor text (the page)
 TOO_LONG = "too long"  # the anchor text has more than `max_mention_tokens`
-SPECIAL = "special token"  # the text spells a special token that the tokenizer recognises
+SPECIAL = "special token"  # the text spells a special token that the tokenizer recognizes
 EXCLUDED = "in an evaluation file"  # the sentence, which `exclude` names
 SHARED = "shared token"  # the anchor text shares a token with the previous mention
 # of dropped pages and claims

@@ -1,6 +1,6 @@
 """Sentences and mentions of entities, tokenized one shard of sentences at a time.
 
-Of a page that mentions an entity all sentences are kept: the neighbours of a mention's sentence are
+Of a page that mentions an entity all sentences are kept: the neighbors of a mention's sentence are
 its context.
 """
 

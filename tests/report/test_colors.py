@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from isoglot.report.colours import HEAT, INK, LINES, PAPER, TURN
+from isoglot.report.colors import HEAT, INK, LINES, PAPER, TURN
 
 
-def luminance(colour: str) -> float:
+def luminance(color: str) -> float:
     def linear(channel: float) -> float:
         return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
 
-    red, green, blue = (linear(int(colour[n : n + 2], 16) / 255) for n in (1, 3, 5))
+    red, green, blue = (linear(int(color[n : n + 2], 16) / 255) for n in (1, 3, 5))
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 

@@ -1,4 +1,4 @@
-"""The tab *Neighbours*: the nearest sentences to one that is typed, by one or two models.
+"""The tab *Neighbors*: the nearest sentences to one that is typed, by one or two models.
 
 Sentence vectors are those that users of a model folder get (`evaluation.exported`); the score is
 their cosine. A sentence that the files of pairs have is marked where its translation is found.
@@ -16,7 +16,7 @@ from isoglot.errors import IsoglotError
 from isoglot.explore.events import sentence_errors
 from isoglot.explore.markup import html_text, note, sentence, table
 from isoglot.explore.sentences import collections_of, translations
-from isoglot.explore.vector_index import Neighbour, VectorIndex
+from isoglot.explore.vector_index import Neighbor, VectorIndex
 from isoglot.models import language_embeddings
 
 if TYPE_CHECKING:
@@ -35,18 +35,18 @@ _EMPTY = (
 )
 
 
-def merge(found: Mapping[str, Sequence[Neighbour]], number: int) -> list[Neighbour]:
+def merge(found: Mapping[str, Sequence[Neighbor]], number: int) -> list[Neighbor]:
     """The nearest of all languages, the nearest first."""
     together = [one for of_language in found.values() for one in of_language]
     return sorted(together, key=lambda one: -one.cosine)[:number]
 
 
-def neighbours_table(
-    neighbours: Sequence[Neighbour], marked: AnyCollection[str], *, label: str
+def neighbors_table(
+    neighbors: Sequence[Neighbor], marked: AnyCollection[str], *, label: str
 ) -> str:
-    """Neighbours as HTML; translations of the sentence are marked."""
+    """Neighbors as HTML; translations of the sentence are marked."""
     rows = []
-    for one in neighbours:
+    for one in neighbors:
         width = max(0.0, min(1.0, one.cosine)) * 100
         bar = f'<span class="ig-bar" style="width:{width:.0f}%"></span>'
         score = f'<span class="ig-score">{one.cosine:.3f}{bar}</span>'
@@ -78,7 +78,7 @@ class Question:
     """Language of the text, for models that need it."""
 
 
-class NeighbourSearch:
+class NeighborSearch:
     """Answers questions about the sentences of a session."""
 
     def __init__(self, session: ExploreSession) -> None:
@@ -114,7 +114,7 @@ class NeighbourSearch:
         else:
             lists = {f"{model.name}, {code}": own for code, own in found.items()}
         return title + "".join(
-            neighbours_table(own, marked, label=label) for label, own in lists.items()
+            neighbors_table(own, marked, label=label) for label, own in lists.items()
         )
 
     def random_sentence(self, collection: str, languages: Sequence[str]) -> str:
@@ -128,14 +128,14 @@ def build_tab(session: ExploreSession) -> None:
     """Create the components inside the open tab."""
     import gradio
 
-    search = NeighbourSearch(session)
+    search = NeighborSearch(session)
     if not search.collections:
         gradio.HTML(note(_EMPTY))
         return
     query, ask, other = _query_row(gradio)
     chosen, languages, *rest = _settings(gradio, search)
     with gradio.Row(elem_classes="ig-sides"):
-        sides = [gradio.HTML(elem_id=f"neighbours-{place}") for place in ("first", "second")]
+        sides = [gradio.HTML(elem_id=f"neighbors-{place}") for place in ("first", "second")]
 
     @sentence_errors
     def answer(
@@ -188,15 +188,15 @@ def _query_row(gradio: Any) -> tuple[Any, Any, Any]:
             lines=2,
             scale=4,
             min_width=300,
-            elem_id="neighbours-query",
+            elem_id="neighbors-query",
         )
         with gradio.Column(scale=1, min_width=160):
-            ask = gradio.Button("Search", variant="primary", elem_id="neighbours-ask")
-            other = gradio.Button("Random sentence", elem_id="neighbours-random")
+            ask = gradio.Button("Search", variant="primary", elem_id="neighbors-ask")
+            other = gradio.Button("Random sentence", elem_id="neighbors-random")
     return query, ask, other
 
 
-def _settings(gradio: Any, search: NeighbourSearch) -> list[Any]:
+def _settings(gradio: Any, search: NeighborSearch) -> list[Any]:
     """Collection, languages, order, number, language of the sentence, two models."""
     models = search.session.models
     names, several = [model.name for model in models], len(models) > 1

@@ -1,6 +1,6 @@
-"""Colours of lines, points and heat maps, for the light and the dark theme.
+"""Colors of lines, points and heat maps, for the light and the dark theme.
 
-Neighbours differ in lightness as well as in hue, so that colour-blind readers and prints can tell
+Neighbors differ in lightness as well as in hue, so that color-blind readers and prints can tell
 them apart. A test checks the contrasts: lines 3:1 against the page, text 4.5:1 on every shade of a
 heat map (WCAG 2.2, 1.4.3 and 1.4.11).
 """
@@ -26,10 +26,10 @@ LINES = (
     ("#5b6470", "#b4bcc6"),
     ("#4d7c0f", "#a6d83b"),
 )
-"""(light, dark); the colours repeat with another dash after the last."""
+"""(light, dark); the colors repeat with another dash after the last."""
 
 DASHES = ("", "6 3", "2 2.5", "9 3 2 3")
-"""SVG dash patterns of the first, second, third and fourth round of colours."""
+"""SVG dash patterns of the first, second, third and fourth round of colors."""
 
 HEAT = (
     ("#f6f9fc", "#1b2027"),
@@ -43,22 +43,22 @@ HEAT = (
     ("#134f85", "#b8d3ec"),
     ("#083c6a", "#d6e6f5"),
 )
-"""Shades from the lowest to the highest score; from `TURN` on, text has the background colour."""
+"""Shades from the lowest to the highest score; from `TURN` on, text has the background color."""
 TURN = 6
 
 
 def line(number: int) -> tuple[str, str, str]:
-    """Light colour, dark colour and dash of the n-th line of a chart."""
+    """Light color, dark color and dash of the n-th line of a chart."""
     light, dark = LINES[number % len(LINES)]
     return light, dark, DASHES[number // len(LINES) % len(DASHES)]
 
 
 def wheel(number: int, total: int) -> tuple[str, str]:
-    """Light and dark colour of a language: a line's, or a hue where there are more languages."""
+    """Light and dark color of a language: a line's, or a hue where there are more languages."""
     if total <= len(LINES):
         return LINES[number]
     hue = 360 * number / total
-    # alternating lightness separates neighbouring hues
+    # alternating lightness separates neighboring hues
     deep = number % 2
     return (
         _hex(0.44 if deep else 0.58, 0.17, hue),
@@ -67,9 +67,9 @@ def wheel(number: int, total: int) -> tuple[str, str]:
 
 
 def _hex(lightness: float, chroma: float, hue: float) -> str:
-    """A colour of OKLCH in hexadecimal sRGB, which every program that reads SVG knows.
+    """A color of OKLCH in hexadecimal sRGB, which every program that reads SVG knows.
 
-    Colours outside of sRGB are cut at its edges.
+    Colors outside of sRGB are cut at its edges.
     """
     a, b = (chroma * f(math.radians(hue)) for f in (math.cos, math.sin))
     long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3

@@ -1,8 +1,8 @@
-"""Neighbours within a window: the same sentence, adjacent positions, candidates only."""
+"""Neighbors within a window: the same sentence, adjacent positions, candidates only."""
 
 import torch
 
-from isoglot.objectives.neighbours import TokenLayout, find_neighbours, layout_of_rows
+from isoglot.objectives.neighbors import TokenLayout, find_neighbors, layout_of_rows
 from isoglot.types import Rows
 
 
@@ -13,13 +13,13 @@ def found_places(near):
     ]
 
 
-def test_neighbours_of_any_batch():
+def test_neighbors_of_any_batch():
     """Two padded sentences a row of their own: all that is needed is where tokens stand."""
     layout = TokenLayout(
         sentences=torch.tensor([0, 0, 0, 0, 1, 1, 1, 1]), positions=torch.tensor([0, 1, 2, 3] * 2)
     )
     ordinary = torch.tensor([True] * 6 + [False] * 2)
-    near = find_neighbours(layout, torch.tensor([0, 3, 4, 5]), ordinary, 2)
+    near = find_neighbors(layout, torch.tensor([0, 3, 4, 5]), ordinary, 2)
     assert found_places(near) == [[1, 2], [1, 2], [5], [4]]
 
 
@@ -46,7 +46,7 @@ def test_a_sentence_of_a_row_is_one_of_a_sequence_and_a_role():
     assert layout.positions.tolist() == tensors["positions"].flatten().tolist()
 
 
-def test_slots_that_stand_side_by_side_are_no_neighbours():
+def test_slots_that_stand_side_by_side_are_no_neighbors():
     layout = TokenLayout(sentences=torch.zeros(3).long(), positions=torch.tensor([2, 5, 6]))
-    near = find_neighbours(layout, torch.arange(3), torch.ones(3, dtype=torch.bool), 1)
+    near = find_neighbors(layout, torch.arange(3), torch.ones(3, dtype=torch.bool), 1)
     assert found_places(near) == [[], [2], [1]]

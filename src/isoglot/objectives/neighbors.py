@@ -1,7 +1,7 @@
-"""The neighbours of masked tokens, in packed rows or in the decoder's rows.
+"""The neighbors of masked tokens, in packed rows or in the decoder's rows.
 
 `TokenLayout` says of each token, in flat tensors, which sentence it is in and at which position;
-`find_neighbours` then finds the tokens within n places, whatever batch they come from.
+`find_neighbors` then finds the tokens within n places, whatever batch they come from.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ class TokenLayout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbours:
+class Neighbors:
     """For each of N positions, the 2n places around it."""
 
     places: Tensor
-    """(N, 2n) flat indices; any valid index where there is no neighbour."""
+    """(N, 2n) flat indices; any valid index where there is no neighbor."""
     exists: Tensor
     """(N, 2n) bool: is this a token of the same sentence, and a candidate?"""
 
 
-def find_neighbours(
+def find_neighbors(
     layout: TokenLayout, targets: Tensor, candidates: Tensor, window: int
-) -> Neighbours:
+) -> Neighbors:
     """The tokens at most `window` places from each target (N,), on both sides.
 
-    `candidates` (T,) says which tokens may be neighbours.
+    `candidates` (T,) says which tokens may be neighbors.
     """
     steps = torch.arange(1, window + 1, device=targets.device)
     steps = torch.cat([-steps.flip(0), steps])
@@ -51,7 +51,7 @@ def find_neighbours(
     exists &= layout.sentences[places] == layout.sentences[targets][:, None]
     # slots are adjacent in a row, but not in their sentence
     exists &= layout.positions[places] == layout.positions[targets][:, None] + steps
-    return Neighbours(places=places, exists=exists)
+    return Neighbors(places=places, exists=exists)
 
 
 def layout_of_rows(rows: Rows) -> TokenLayout:
@@ -75,7 +75,7 @@ def original_ids(batch: Batch) -> Tensor:
 def predicted_ids(decoding: Decoding, nothing: int) -> Tensor:
     """(B' * T,) the id that each place of the decoder predicts; `nothing` where it predicts none.
 
-    A place predicts the token after it, so neighbours among predictions are adjacent places.
+    A place predicts the token after it, so neighbors among predictions are adjacent places.
     """
     ids = torch.full_like(decoding.rows.ids.flatten(), nothing)
     return ids.scatter(0, decoding.target_positions, decoding.targets)

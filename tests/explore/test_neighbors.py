@@ -1,4 +1,4 @@
-"""Neighbours and maps without a browser, against slow and obvious versions."""
+"""Neighbors and maps without a browser, against slow and obvious versions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from isoglot.corpus.tokenization.vocabulary import open_tokenizer
 from isoglot.errors import IsoglotError
 from isoglot.explore.map import MapDrawer, map_svg
 from isoglot.explore.map_points import MapPoints, MapText, choose_texts, layer_vectors, locate
-from isoglot.explore.neighbours import NeighbourSearch, Question, merge, neighbours_table
+from isoglot.explore.neighbors import NeighborSearch, Question, merge, neighbors_table
 from isoglot.explore.sentences import Collection, collections_of, decode_corpus, translations
 from isoglot.explore.session import open_session
-from isoglot.explore.vector_index import Neighbour, VectorIndex
+from isoglot.explore.vector_index import Neighbor, VectorIndex
 from tests.explore.conftest import ARABIC, CHINESE, HOSTILE
 
 
@@ -42,15 +42,15 @@ def test_the_nearest_are_those_of_all_cosines(session):
         model, collection, ["aa", "cc"], query, k=5, query_language=None, progress=silent
     )
     asked = slow_vector(model, query)
-    for code, neighbours in found.items():
+    for code, neighbors in found.items():
         texts = collection.sentences[code][:]
         cosines = [float(slow_vector(model, text) @ asked) for text in texts]
         best = np.argsort(cosines)[::-1][:5]
-        assert [one.text for one in neighbours] == [texts[n] for n in best]
+        assert [one.text for one in neighbors] == [texts[n] for n in best]
         np.testing.assert_allclose(
-            [one.cosine for one in neighbours], np.array(cosines)[best], atol=1e-5
+            [one.cosine for one in neighbors], np.array(cosines)[best], atol=1e-5
         )
-        assert {one.language for one in neighbours} == {code}
+        assert {one.language for one in neighbors} == {code}
 
 
 def test_sentences_of_a_corpus_are_decoded(corpus):
@@ -87,7 +87,7 @@ def test_translations_of_both_sides(session):
 
 
 def test_lists_together_and_by_language(session):
-    search = NeighbourSearch(session)
+    search = NeighborSearch(session)
     asked = f"{ARABIC} 4"
     question = Question(text=asked, collection="pairs", languages=("ar", "zh"), number=3)
     together = search.answer(session.models[0], question, silent)
@@ -105,7 +105,7 @@ def test_lists_together_and_by_language(session):
     [(" ", ("ar",), "Type a sentence"), ("a", (), "Choose at least one language")],
 )
 def test_a_question_without_text_or_language_is_refused(session, text, languages, said):
-    search = NeighbourSearch(session)
+    search = NeighborSearch(session)
     question = Question(text=text, collection="pairs", languages=languages)
     with pytest.raises(IsoglotError, match=said):
         search.answer(session.models[0], question, silent)
@@ -113,14 +113,14 @@ def test_a_question_without_text_or_language_is_refused(session, text, languages
 
 def test_merged_lists_are_sorted():
     found = {
-        "a": [Neighbour(0.9, "a", "x"), Neighbour(0.2, "a", "y")],
-        "b": [Neighbour(0.95, "b", "z"), Neighbour(0.5, "b", "w")],
+        "a": [Neighbor(0.9, "a", "x"), Neighbor(0.2, "a", "y")],
+        "b": [Neighbor(0.95, "b", "z"), Neighbor(0.5, "b", "w")],
     }
     assert [one.text for one in merge(found, 3)] == ["z", "x", "w"]
 
 
 def test_sentences_in_a_table_are_text():
-    html = neighbours_table([Neighbour(0.5, HOSTILE, HOSTILE)], [], label=HOSTILE)
+    html = neighbors_table([Neighbor(0.5, HOSTILE, HOSTILE)], [], label=HOSTILE)
     assert "<script" not in html
     assert "<img" not in html
 
@@ -242,7 +242,7 @@ def test_a_dictionary_with_tabs_or_spaces(models, tmp_path):
 @pytest.mark.slow
 def test_100_000_sentences_are_answered_in_200_ms(session):
     """In CPU time of one thread, which other processes change little."""
-    search = NeighbourSearch(session)
+    search = NeighborSearch(session)
     width = len(session.models[0].sentence_encoder.encode(["a"])[0])
     wide = torch.nn.Linear(width, 768)
     model = session.models[0]
