@@ -53,8 +53,8 @@ class BiasChange(NamedTuple):
     mean: float
     """Mean change of a bias."""
 
-    def __str__(self) -> str:
-        """A sentence for the report."""
+    def sentence(self) -> str:
+        """What the report says."""
         verb = "lowered" if self.mean < 0 else "raised"
         return (
             f"The new words had {100 * self.probability:.1f} % of the probability of a masked "

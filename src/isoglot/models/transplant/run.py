@@ -115,7 +115,7 @@ def grow(
             matches,
             source=tokens,
             target=target,
-            notes=notes if changed is None else [*notes, str(changed)],
+            notes=notes if changed is None else [*notes, changed.sentence()],
             dictionary=dictionary,
             splits=compare_splits(tokens, target, texts),
         )
