@@ -120,7 +120,7 @@ def test_new_words_have_their_share_of_the_probability_on_text(tmp_path, monkeyp
                         logits = model(input_ids=masked).logits[0, place]
                     found.append(float(logits.softmax(dim=0)[size:].sum()))
                     new, total = new + int(ids[0, place] >= size), total + 1
-            masses[folder].append(np.mean(found))
+            masses[folder].append(float(np.mean(found)))
         shares.append(new / total)
     share = np.mean(shares)
     assert abs(np.mean(masses[fitted]) - share) < 0.05 < abs(np.mean(masses[plain]) - share)
