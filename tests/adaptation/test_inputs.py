@@ -96,6 +96,18 @@ def test_columns_and_parallel_files_together(tmp_path):
     assert pairs_of(tabbed, *others, folder=tmp_path) == {"en-sw": WANTED}
 
 
+def test_csv_files_with_the_same_names_are_one_source(tmp_path):
+    """Each has a delimiter of its own."""
+    files = [
+        lines(tmp_path / "a.csv", ["id;en;sw", f'7;"{ENGLISH[0]}";{SWAHILI[0]}']),
+        lines(tmp_path / "b.csv", ["sw,note,en", f'"{SWAHILI[1]}",,"{ENGLISH[1]}"']),
+    ]
+    assert pairs_of(*files, folder=tmp_path) == {"en-sw": WANTED}
+    config = AdaptConfig(encoder="m", pairs={"en-sw": tuple(files)})
+    (source,) = sources_of(find_inputs(config, tmp_path).data).values()
+    assert (source.format, source.options) == ("csv", {"first": "en", "second": "sw"})
+
+
 def test_files_of_the_adaptation_itself_are_not_data(tmp_path):
     """OUT may lie in the folder that is given."""
     mine = lines(tmp_path / "raw/a.txt", ENGLISH)
