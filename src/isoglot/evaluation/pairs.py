@@ -31,6 +31,8 @@ _INSPECTED = 200
 """Lines from which columns of ids are recognized."""
 _ID = re.compile(r"(?=.*\d)[\w.:#/-]+( \d+[:.]\d+)?")
 """GEN.1.1, 17, doc-3:4, Gen 1:1."""
+_REASONS = {"encoding": "not in UTF-8", "columns": "with another number of columns"}
+"""Drop reasons of the reader that need more words in a sentence."""
 _MOST = 0.9
 """Share of the cells of a column of ids that look like one."""
 
@@ -124,7 +126,7 @@ def _read(file: Path, reader: TsvReader, limit: int) -> tuple[list[str], list[st
     found: dict[tuple[str, str], None] = {}
     for record in reader.read([file]):
         if not isinstance(record, Record):
-            skipped[record.reason] += 1
+            skipped[_REASONS.get(record.reason, record.reason)] += 1
             continue
         first, second = record.texts[:2]
         if is_identical(SentencePair(first=first, second=second)):
