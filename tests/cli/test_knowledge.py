@@ -133,3 +133,18 @@ def test_faults_are_said_in_a_sentence(isoglot, corpus, arguments, said):
     assert result.code == 1
     assert said in result.err
     assert "Traceback" not in result.err
+
+
+def test_files_of_an_earlier_call_are_not_scored_without_a_word(isoglot, corpus, workdir):
+    """After linking other languages, the files of those left out would stay among the tasks."""
+    linked = isoglot("knowledge", "link", "tables", "-c", "corpus", "--set", "heldout_share=0.9")
+    assert linked.code == 0, linked.err
+    old = workdir / "eval/entity-linking/aa-bb.jsonl"
+    old.parent.mkdir(parents=True)
+    first = isoglot("knowledge", "heldout", "corpus", "--out", "other")
+    assert first.code == 0, first.err
+    assert "earlier call" not in first.err
+    old.write_text("{}\n")
+    said = isoglot("knowledge", "heldout", "corpus", "--out", "eval")
+    assert "eval has files of an earlier call too" in said.err
+    assert "scores as well: entity-linking/aa-bb.jsonl." in said.err

@@ -94,12 +94,20 @@ def test_what_makes_a_column_of_ids(tmp_path):
     assert columns([("n1", "other"), *texts[1:]]) == "column 1 has ids", "nine different ones"
 
 
+def test_lines_that_are_not_in_utf_8_are_said_to_be_so(tmp_path):
+    file = tmp_path / "en-de.tsv"
+    file.write_bytes("a house\tein Haus\na door\teine Tür\n".encode("latin-1"))
+    told: list[str] = []
+    read_pairs([file], 99, note=told.append)
+    assert told == [f"{file}: 1 lines are left out (1 not in UTF-8), 1 read."]
+
+
 def test_lines_with_more_columns_than_ids_and_two_texts_are_left_out(tmp_path):
     rows = [*VERSES, ("GEN.2.1", "first", "second", "third")]
     told: list[str] = []
     found = read_pairs([written(tmp_path, "en-fr.tsv", rows)], 99, note=told.append)
     assert len(found["en-fr"][0]) == 8
-    assert "1 lines are left out (1 columns)" in told[-1]
+    assert "1 lines are left out (1 with another number of columns)" in told[-1]
     middle = [(b, a, c, "x") for a, b, c in VERSES]
     with pytest.raises(CorpusError, match=r"column 2 has ids .* 3 of 4 columns have sentences"):
         read_pairs([written(tmp_path, "en-fr.tsv", middle)], 99)

@@ -203,6 +203,7 @@ def heldout(
 
     A query is in one language, the candidates are descriptions in another.
     """
+    from isoglot.cli.options import print_note
     from isoglot.corpus import Corpus
     from isoglot.corpus.knowledge.heldout_files import write_heldout_files
 
@@ -212,6 +213,17 @@ def heldout(
     pairs = sorted({pair for found in counts.values() for pair in found})
     rows = [[pair, *(f"{found.get(pair, 0):,}" for found in counts.values())] for pair in pairs]
     print_table(["languages", *counts], rows)
+    others = [
+        str(file.relative_to(out))
+        for task, found in counts.items()
+        for file in sorted((out / task).glob("*.jsonl"))
+        if file.stem not in found
+    ]
+    if others:
+        print_note(
+            f"{out} has files of an earlier call too, which evaluate scores as well: "
+            f"{', '.join(others)}. Remove them, or give another --out."
+        )
     print(f"\ntasks: {out}")
 
 

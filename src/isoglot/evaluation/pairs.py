@@ -47,6 +47,8 @@ _INSPECTED = 200
 """Lines from which columns of ids are recognized."""
 _ID = re.compile(r"(?=.*\d)[\w.:#/-]+( \d+[:.]\d+)?")
 """GEN.1.1, 17, doc-3:4, Gen 1:1."""
+_REASONS = {"encoding": "not in UTF-8", "columns": "with another number of columns"}
+"""Drop reasons of the reader that need more words in a sentence."""
 _MOST = 0.9
 """Share of the cells of a column of ids that look like one."""
 
@@ -151,7 +153,7 @@ def _read(file: Path, reader: Reader, limit: int) -> tuple[list[str], list[str],
     found: dict[tuple[str, str], None] = {}
     for record in reader.read([file]):
         if not isinstance(record, Record):
-            skipped[record.reason] += record.reason != "header"
+            skipped[_REASONS.get(record.reason, record.reason)] += record.reason != "header"
             continue
         first, second = record.texts[:2]
         if is_identical(SentencePair(first=first, second=second)):

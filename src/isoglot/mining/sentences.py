@@ -37,7 +37,7 @@ class Sentences:
         left_out = {
             "repeated": self.num_repeated,
             "blank": self.num_blank,
-            "unreadable": self.num_unreadable,
+            "not UTF-8 or too long": self.num_unreadable,
         }
         counts = ", ".join(f"{number:,} {why}" for why, number in left_out.items() if number)
         said = f"{self.name}: {self.num_lines:,} lines, {len(self):,} sentences"

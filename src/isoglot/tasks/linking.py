@@ -77,8 +77,8 @@ class LinkingTask(FileTask[EntityQuery, float]):
     def limited(self, examples: list[EntityQuery], limit: int | None) -> list[EntityQuery]:
         """At most `limit` queries among all candidates: fewer would be easier to tell apart."""
         asked = [number for number, example in enumerate(examples) if example.text]
-        kept = subsample(asked, limit)
-        left = set(asked) - set(kept)
+        chosen = subsample(asked, limit)
+        left = set(asked).difference(chosen)
         return [
             EntityQuery(entity=example.entity, description=example.description)
             if number in left

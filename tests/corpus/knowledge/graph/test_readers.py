@@ -37,6 +37,14 @@ def test_tsv(tmp_path):
     }
 
 
+def test_names_in_the_column_of_the_language_are_no_languages(tmp_path):
+    """`entity, name, language` was read as tables of the languages `uganda` and `ouganda`."""
+    (tmp_path / "names.tsv").write_text("Q1\tKenya\ten\nQ2\tUganda\ten\nQ2\tOuganda\tfr\n")
+    graph = read("tsv", tmp_path / "names.tsv")
+    assert graph.names == {}
+    assert graph.dropped == {"names that are empty, too long or in no language": 3}
+
+
 def entity(name: str, **more: object) -> dict[str, object]:
     return {"id": name, "labels": {"en": {"value": f"the {name}"}, "de": {"value": name}}, **more}
 
@@ -141,6 +149,8 @@ def test_dbp15k_joins_training_pairs_and_no_test_pairs(tmp_path):
     assert graph.dropped == {"facts of unknown entities": 1}
     with pytest.raises(CorpusError, match="two languages"):
         read("dbp15k", tmp_path)
+    with pytest.raises(CorpusError, match=r"graph 2 is of en \(http://dbpedia.* languages say zh"):
+        read("dbp15k", tmp_path, languages=("en", "zh"))
     (tmp_path / "sup_pairs.tsv.xz").unlink()
     with pytest.raises(CorpusError, match="has no file sup_pairs"):
         read("dbp15k", tmp_path, languages=("zh", "en"))

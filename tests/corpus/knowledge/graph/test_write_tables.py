@@ -135,6 +135,8 @@ def test_faults_are_sentences(files):
         write_graph_tables(config_of(), files, base=files)
     with pytest.raises(CorpusError, match="No entity has a name in 3 languages"):
         write_graph_tables(config_of(min_languages=3), files / "tables", base=files)
+    with pytest.raises(CorpusError, match=r"\(languages: english, de\). The files have .* en, de"):
+        write_graph_tables(config_of(languages=("english", "de")), files / "tables", base=files)
     with pytest.raises(CorpusError, match="no such file"):
         write_graph_tables(config_of(), files / "tables", base=files / "else")
 

@@ -14,6 +14,7 @@ _WIKIDATA_ITEM = re.compile(r"Q[0-9]{1,18}")
 _WIKIDATA_RELATION = re.compile(r"P[0-9]{1,9}")
 _OTHER_ITEMS = 1 << 62
 _OTHER_RELATIONS = 1_000_000_000
+_MAX_CODE_CHARS = 3
 MAX_NAME_CHARS = 500
 """Longest name that is read."""
 
@@ -67,10 +68,15 @@ class Graph:
 
     def _add(self, table: dict[str, dict[str, str]], key: str, language: str, name: str) -> None:
         name = " ".join(name.split())
-        if not name or len(name) > MAX_NAME_CHARS or not is_language(language):
+        if not name or len(name) > MAX_NAME_CHARS or not _is_code(language):
             self.dropped["names that are empty, too long or in no language"] += 1
         else:
             table.setdefault(key, {}).setdefault(canonical(language), name)
+
+
+def _is_code(language: str) -> bool:
+    """Whether a column has the code of a language; names of entities look like longer codes."""
+    return is_language(language) and len(re.split("[-_]", language)[0]) <= _MAX_CODE_CHARS
 
 
 def item_number(entity: str) -> int:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from isoglot.corpus.knowledge.graph.graph import Graph
 
 GraphFormat = Literal["tsv", "wikidata", "kgtk", "dbp15k", "countries"]
+_DBPEDIA = re.compile(r"https?://(?:(?!www)([a-z]{2,3}(?:-[a-z]+)*)\.)?dbpedia\.org/")
 _MAX_JSON_BYTES = 1 << 30
 _COMPRESSED = ("", ".xz", ".gz", ".bz2", ".zst")
 _KGTK_TEXT = re.compile(r"'((?:[^'\\]|\\.)*)'@([A-Za-z][\w-]*)")
@@ -155,6 +156,7 @@ def read_dbp15k(graph: Graph, files: Sequence[Path], languages: Sequence[str]) -
         for number in ("2", "1"):
             language = languages[int(number) - 1]
             for name, uri in _table(graph, folder, f"ent_ids_{number}", 2):
+                _check_language(uri, language, folder, number)
                 entities[name] = entities.get(same.get(name, "")) or _resource(uri, language)
                 graph.name(entities[name], language, _local_name(uri))
             for name, uri in _table(graph, folder, f"rel_ids_{number}", 2):
@@ -166,6 +168,16 @@ def read_dbp15k(graph: Graph, files: Sequence[Path], languages: Sequence[str]) -
                     graph.fact(entities[subject], relations[relation], entities[object_])
                 else:
                     graph.dropped["facts of unknown entities"] += 1
+
+
+def _check_language(uri: str, language: str, folder: Path, number: str) -> None:
+    """Refuse a graph of another language than it is said to be of: its URIs name their DBpedia."""
+    found = _DBPEDIA.match(uri)
+    if found is not None and canonical(found[1] or "en") != language:
+        raise CorpusError(
+            f"{folder}: graph {number} is of {canonical(found[1] or 'en')} ({uri}), and languages "
+            f"say {language}. Name the languages of graph 1 and graph 2 in this order."
+        )
 
 
 def read_countries(graph: Graph, files: Sequence[Path], _: Sequence[str]) -> None:

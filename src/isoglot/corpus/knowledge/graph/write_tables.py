@@ -93,10 +93,7 @@ def _write_tables(config: GraphConfig, output: Path, base: Path) -> dict[str, An
     graph = _read(config, base)
     kept = _kept_names(graph, config)
     if not kept:
-        raise CorpusError(
-            f"No entity has a name in {config.min_languages} languages. Set min_languages lower, "
-            "or add files with names in more languages."
-        )
+        raise CorpusError(_why_none(graph, config))
     pages = _Pages(graph, kept, config)
     with write_errors(output):
         (output / COUNTS).unlink(missing_ok=True)
@@ -142,6 +139,19 @@ def _kept_names(graph: Graph, config: GraphConfig) -> dict[str, dict[str, str]]:
         if len(found) >= config.min_languages:
             kept[entity] = found
     return kept
+
+
+def _why_none(graph: Graph, config: GraphConfig) -> str:
+    """Why no entity is kept: what the files have, and what was asked for."""
+    have = Counter(code for names in graph.names.values() for code in names)
+    most = ", ".join(code for code, _ in have.most_common(10))
+    asked = f" (languages: {', '.join(config.languages)})" if config.languages else ""
+    dropped = "".join(f"; {count:,} {reason}" for reason, count in graph.dropped.most_common(3))
+    return (
+        f"No entity has a name in {config.min_languages} languages{asked}. The files have names in "
+        f"{most or 'no language'}{dropped}. Set min_languages lower, name languages by these "
+        "codes, or add files with names in more languages."
+    )
 
 
 class _Pages:
