@@ -65,6 +65,7 @@ def test_no_message_keeps_an_option_but_in_whole_commands():
         ("Train it with --no-code-switch.", "Train it with code_switch=False."),
         ("--layer 15: the model has layers 0 to 4.", "layer=15: the model has layers 0 to 4."),
         ("--push-to-hub me/x: is no name.", "push_to_hub=me/x: is no name."),
+        ("Name one with --source.", "Name one with `sources`."),
         ("--hours: 0 is no time.", "hours: 0 is no time."),
         ("--set batch.rows=a: is no number.", "batch.rows=a: is no number."),
         ("give pairs (--pairs en-sw=FILE).", 'give pairs (pairs={"en-sw": "FILE"}).'),

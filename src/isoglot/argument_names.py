@@ -43,6 +43,7 @@ _PLACE = re.compile(r"--([a-z][a-z-]*)(?=:)")
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 _RENAMED = {
     "set": "settings",
+    "source": "sources",
     "test": "tests",
     "dictionary": "dictionaries",
     "format": "formats",

@@ -61,6 +61,19 @@ def test_two_models_on_the_same_lines(tmp_path):
         compare_lengths(second, file)
 
 
+def test_lines_that_are_not_utf_8_are_not_left_out_without_a_word(tmp_path):
+    folder = save_model(make_tokenizer("unigram"), tmp_path / "model", seed=0)
+    text = tmp_path / "de.txt"
+    text.write_bytes("ein Haus\neine Tür\nzwei Türen\n".encode("latin-1"))
+    notes: list[str] = []
+    (score,) = score_texts(folder, {"de": text}, FeatureConfig(), note=notes.append)
+    assert len(score.lengths.characters) == 1
+    assert f"{text}: 2 lines are not UTF-8, or too long, and left out" in notes[0]
+    text.write_bytes("eine Tür\n".encode("latin-1"))
+    with pytest.raises(CorpusError, match="has no text: 1 lines are not UTF-8"):
+        score_texts(folder, {"de": text}, FeatureConfig())
+
+
 def test_the_first_lines_are_scored_and_a_note_says_so(tmp_path, monkeypatch):
     monkeypatch.setitem(score_texts.__globals__, "MAX_LINES", 3)
     text = tmp_path / "en.txt"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,11 +121,20 @@ def score_texts(
 
 
 def _read(file: Path, limit: int | None, note: Callable[[str], None] | None) -> list[str]:
-    lines = (line for line in read_lines(file) if isinstance(line, str) and line.strip())
-    number = limit or MAX_LINES
-    found = list(islice(lines, number + 1))
+    number, found, unreadable = limit or MAX_LINES, list[str](), 0
+    for line in read_lines(file):
+        if not isinstance(line, str):
+            unreadable += 1
+        elif line.strip():
+            found.append(line)
+        if len(found) > number:
+            break
+    left_out = f"{unreadable:,} lines are not UTF-8, or too long"
     if not found:
-        raise CorpusError(f"{file} has no text. Name a file with a sentence on each line.")
+        why = f": {left_out}" if unreadable else ""
+        raise CorpusError(f"{file} has no text{why}. Name a file with a sentence on each line.")
+    if unreadable and note is not None:
+        note(f"{file}: {left_out}, and left out. Convert the file to UTF-8 to score them.")
     if len(found) > number and limit is None and note is not None:
         note(f"{file}: its first {number:,} lines are scored; --limit N reads more or fewer.")
     return found[:number]
