@@ -6,11 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from accelerate import Accelerator
+from torch import nn
 
 from isoglot.corpus import Corpus
 from isoglot.errors import RecipeError
-from isoglot.pretraining.processes.distributed import DistributedConfig, check_processes
+from isoglot.pretraining.processes.distributed import (
+    DistributedConfig,
+    check_processes,
+    share_module,
+)
 from isoglot.recipe import load_recipe
+from tests.pretraining.groups import Group
 from tests.pretraining.launching import Forked
 
 
@@ -89,3 +97,24 @@ def test_layers_are_compiled_one_by_one(corpus, tmp_path) -> None:
         held_by_two(corpus, tmp_path / name, name)[0]["losses"] for name in ("plain", "compiled")
     )
     assert compiled == pytest.approx(plain, rel=1e-9)
+
+
+def test_the_first_step_of_three_processes_rounds_as_any_other(tmp_path) -> None:
+    """DDP would arrange its buckets anew after it: a resumed run would differ from then on."""
+    group = Group(take_one_step_twice, tmp_path, processes=3)
+    assert group.end() == [0, 0, 0], [group.said(rank) for rank in range(3)]
+
+
+def take_one_step_twice(accelerator: Accelerator) -> None:
+    torch.manual_seed(0)
+    module: Any = nn.Sequential(*(nn.Linear(33, 33) for _ in range(5)))
+    wrapped = share_module(module, DistributedConfig(), accelerator)
+    assert all(weight.grad is None for weight in module.parameters())
+    rows = torch.randn(64, 33, generator=torch.Generator().manual_seed(accelerator.process_index))
+    found = []
+    for _ in range(2):
+        module.zero_grad()
+        wrapped(rows).square().sum().backward()
+        found.append(torch.cat([weight.grad.flatten() for weight in module.parameters()]))
+    assert found[0].count_nonzero() > 5000
+    assert torch.equal(*found)

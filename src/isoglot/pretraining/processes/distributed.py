@@ -142,7 +142,25 @@ def _ddp(module: TrainModule, accelerator: Accelerator) -> nn.Module:
     settings: dict[str, Any] = {new if new in parameters else old: False}
     if accelerator.device.type == "cuda":
         settings["device_ids"] = [accelerator.device]
-    return DistributedDataParallel(module, **settings)
+    wrapped = DistributedDataParallel(module, **settings)
+    _settle_buckets(wrapped, module)
+    return wrapped
+
+
+def _settle_buckets(wrapped: nn.Module, module: nn.Module) -> None:
+    """Take a pass without data, so that DDP has its final buckets before the first step.
+
+    DDP arranges gradients anew after its first backward pass. Three processes or more add up a
+    number in an order that depends on its place in a bucket: the first step of a resumed run would
+    round differently from the same step of a run that was never stopped.
+    """
+    weights = [weight for weight in module.parameters() if weight.requires_grad]
+    module.__dict__["forward"] = lambda: sum(weight.sum() * 0 for weight in weights)
+    try:
+        wrapped().backward()
+    finally:
+        del module.__dict__["forward"]
+    module.zero_grad(set_to_none=True)
 
 
 def _mesh(config: DistributedConfig, accelerator: Accelerator) -> DeviceMesh:
