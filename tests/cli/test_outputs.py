@@ -26,6 +26,7 @@ INPUTS = {
     "dictionary",
     "words",
     "text",
+    "balance",
     "gold",
     "results",
 }

@@ -166,4 +166,4 @@ def test_faults_are_sentences(isoglot, run, monkeypatch):
     typed(monkeypatch, "café\n".encode("latin-1"))
     said = isoglot("translate", "run", "--from", "aa", "--to", "bb")
     assert said.code == 1
-    assert "standard input cannot be read: it is not in UTF-8" in said.err
+    assert "standard input cannot be read: it is not UTF-8" in said.err

@@ -158,7 +158,11 @@ def test_tables_whose_columns_say_the_language(tmp_path, name):
     ("name", "content", "message"),
     [
         ("en-de.csv", "en,fr\na,b\n", "has no column 'de'"),
-        ("en-de.csv", "en,de\nx,x\na\n", r"has no pair of sentences \(in en-de\): 1 .*, 1 columns"),
+        (
+            "en-de.csv",
+            "en,de\nx,x\na\n",
+            r"has no pair of sentences \(in en-de\): 1 .*, 1 with another number",
+        ),
         ("pairs.tsv", "a\tb\n", "name the file after its two languages"),
         ("en-de-fr.tsv", "a\tb\n", "name the file after its two languages"),
         ("en-de.tsv", "one column\n\n", "has no pair of sentences"),

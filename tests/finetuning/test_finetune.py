@@ -162,7 +162,7 @@ def test_code_switched_training_says_so(folder, tmp_path):
 
 
 def test_what_is_no_translation_is_refused_as_one_and_pooled_as_own(folder, tmp_path):
-    with pytest.raises(CorpusError, match="no translations of rows of 'aa'"):
+    with pytest.raises(CorpusError, match="not translations of rows of 'aa'"):
         list(finetuned(folder, OwnTask(), tmp_path, request("translate-train")))
     assert len(list(finetuned(folder, OwnTask(), tmp_path, request("supervised")))) == 3
     assert len(list(finetuned(folder, OwnTask(), tmp_path, request("pooled")))) == 1

@@ -58,8 +58,8 @@ def test_pickles_beside_safetensors_are_passed_over_and_alone_refused(tmp_path):
     ("name", "said"),
     [
         ("pytorch_model.bin", "is not safetensors and could run code"),
-        ("../model.safetensors", "no file of the folder"),
-        ("other.safetensors", "no file of the folder"),
+        ("../model.safetensors", "not in the folder"),
+        ("other.safetensors", "not in the folder"),
     ],
 )
 def test_an_index_names_only_safetensors_of_its_folder(tmp_path, name, said):

@@ -155,7 +155,7 @@ def test_what_is_no_dump_is_refused(tmp_path):
     with pytest.raises(CorpusError, match="UTF-16"):
         read_site(path, "en")
     path.write_text("hello")
-    with pytest.raises(CorpusError, match="no MediaWiki dump"):
+    with pytest.raises(CorpusError, match="not a MediaWiki dump"):
         read_site(path, "en")
     path.write_text(header().replace("</dbname>", ""))
     with pytest.raises(CorpusError, match=r"header is broken behind byte \d+"):

@@ -201,7 +201,7 @@ def test_a_column_that_is_not_there(tmp_path):
     [
         ({"delimiter": "||"}, r"delimiter: expected one character, got '\|\|'"),
         ({"delimiter": '"'}, "delimiter: expected one character"),
-        ({"first": 0}, "column 0: they count from 1"),
+        ({"first": 0}, "first must be from 1 to 10,000, not 0"),
         ({"header": False}, "without a header, columns are numbers: first: 1, second: 2"),
         ({"first": "de"}, "first and second name the same column"),
         ({"first": True}, "expected text or a whole number, got True"),

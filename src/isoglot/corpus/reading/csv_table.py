@@ -14,13 +14,14 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 from statistics import mode
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from typing_extensions import override
 
 from isoglot.corpus.reading.files import MAX_LINE_BYTES, read_lines
 from isoglot.corpus.reading.reader import Reader, Record, Skipped
 from isoglot.errors import CorpusError, nearest, require
+from isoglot.ranges import Range, check_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     Lines = Iterator[tuple[int, str | Skipped]]
     """Lines with their numbers, counted from 1."""
 
+Column = Annotated[str | int, Range(1, 10_000)]
+"""The name of a column, or its number, from 1."""
 DELIMITERS = (",", ";", "\t", "|")
 """Characters between cells that are looked for."""
 _NONE = "\x1f"
@@ -176,11 +179,11 @@ class CsvReader(Reader):
     is counted under `columns`, one whose quotes do not fit under `quotes`.
     """
 
-    column: str | int = "text"
+    column: Column = "text"
     """The column that holds the text: its name in the first row, or its number, from 1."""
-    first: str | int = ""
+    first: Column = ""
     """For pairs, the column of the first language's text; by default the language's name."""
-    second: str | int = ""
+    second: Column = ""
     """For pairs, the column of the second language's text."""
     delimiter: str = ""
     """The character between cells; by default comma, semicolon, tab or bar: the one that fits."""
@@ -191,12 +194,12 @@ class CsvReader(Reader):
     kinds = ("text", "pairs")
 
     def __post_init__(self) -> None:
+        check_ranges(self)
         require(
             not self.delimiter or (len(self.delimiter) == 1 and self.delimiter not in '"\r\n'),
             f"delimiter: expected one character, got {self.delimiter!r}",
         )
         for one in self._wanted():
-            require(not isinstance(one, int) or one > 0, f"column {one}: they count from 1")
             require(
                 self.header or isinstance(one, int),
                 "without a header, columns are numbers: "
