@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoglot.models.transplant import output_bias
-from isoglot.models.transplant.output_bias import solve_shift
+from isoglot.models.transplant.output_bias import shares_of, solve_shift
 from isoglot.models.transplant.run import grow
 from isoglot.models.transplant.tokens import TokenizerTokens
 from tests.models.tiny import ARCHITECTURES
@@ -58,6 +58,17 @@ def test_there_the_gradient_of_the_loss_at_the_biases_is_zero():
     old, new = bias.grad[:8].abs(), bias.grad[8:].abs()
     assert new.max() < 0.01 * shares.sum()
     assert old.max() > 10 * new.max()
+
+
+def test_shares_are_the_mean_over_files_however_large_the_vocabulary_is():
+    counts = np.zeros((2, 250_003), np.int64)
+    counts[:, 7] = 1_900, 50
+    counts[0, -2] = 100
+    counts[1, 9] = 50
+    first = len(counts[0]) - 3
+    assert shares_of(counts, first) == pytest.approx([0.5 / 2_100, 0.025, 0.5 / 2_100])
+    # a list of words that the text does not have does not take the text's place
+    assert shares_of(counts[:, : first + 1], 100).sum() < 0.011
 
 
 def written(folder):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from isoglot.models.encoder import Encoder
     from isoglot.models.transplant.tokens import TokenizerTokens
+    from isoglot.types import FloatArray, LongArray
 
 MAX_TARGETS = 4096
 """Masked tokens of all files: the probability of every new word is kept for each of them."""
@@ -79,12 +80,10 @@ def fit_new_biases(
     bias = getattr(encoder.model.get_output_embeddings(), "bias", None)
     if bias is None or not files:
         return None
-    shares = np.zeros(len(bias) - first_new)
+    counts = np.stack([count_tokens(tokens, [file]) for file in files])
+    shares = shares_of(counts, first_new)
     old, new, weights = [], [], []
     for number, file in enumerate(files):
-        counts = count_tokens(tokens, [file])
-        # half an occurrence more: a word that a file lacks has a probability there, too
-        shares += (counts[first_new:] + 0.5) / (counts.sum() + 0.5 * len(bias)) / len(files)
         draw = np.random.default_rng((seed, number))
         ids = _masked_sentences(tokens, file, MAX_TARGETS // len(files), draw)
         found = _log_probabilities(encoder, tokens, ids, first_new)
@@ -96,6 +95,16 @@ def fit_new_biases(
     )
     bias[first_new:] += shift.to(bias.dtype)
     return BiasChange(before, float(shares.sum()), float(shift.mean()))
+
+
+def shares_of(counts: LongArray, first_new: int) -> FloatArray:
+    """The share of each new word among the tokens: the mean over files, (F, V) counts.
+
+    A word that no file has gets that of half an occurrence, all such words 1 % at most.
+    """
+    new = counts.shape[1] - first_new
+    shares: FloatArray = (counts[:, first_new:] / counts.sum(axis=1, keepdims=True)).mean(axis=0)
+    return np.maximum(shares, min(0.5 / counts.sum(), 0.01 / new))
 
 
 def solve_shift(old: Tensor, new: Tensor, weights: Tensor, shares: Tensor) -> tuple[Tensor, float]:
