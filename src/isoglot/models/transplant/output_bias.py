@@ -104,7 +104,8 @@ def shares_of(counts: LongArray, first_new: int) -> FloatArray:
     """
     new = counts.shape[1] - first_new
     shares: FloatArray = (counts[:, first_new:] / counts.sum(axis=1, keepdims=True)).mean(axis=0)
-    return np.maximum(shares, min(0.5 / counts.sum(), 0.01 / new))
+    at_least: FloatArray = np.maximum(shares, min(0.5 / counts.sum(), 0.01 / new))
+    return at_least
 
 
 def solve_shift(old: Tensor, new: Tensor, weights: Tensor, shares: Tensor) -> tuple[Tensor, float]:
